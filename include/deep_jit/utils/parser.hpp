@@ -1,0 +1,4 @@
+// Kept under this path for code that includes it by name.
+#pragma once
+
+#include <deep_jit/source/parser.hpp>
