@@ -10,6 +10,8 @@
 // wrote. A cache that cannot be written makes kernels uncached, not calls fail.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -145,22 +147,22 @@ public:
         for (const auto& root : paths) {
             auto path = root / "cache" / name;
             std::string problem;
+            State state = State::missing;
             // A network filesystem may replace or drop what was just seen: look again, then give
             // up.
             for (int attempt = 0; attempt < kReadAttempts; ++attempt) {
                 CheckedEntry out{path, {}};
                 problem.clear();
-                const auto state = check(out, files, source, problem);
+                state = check(out, files, source, problem);
                 if (state == State::good)
                     return out;
-                if (state == State::missing)
+                if (state != State::incomplete && state != State::unreadable)
                     break;
-                if (state == State::damaged) {
-                    quarantine(path, problem);
-                    break;
-                }
                 std::this_thread::sleep_for(std::chrono::milliseconds(attempt + 1));
             }
+            // An incomplete entry stays so, and as long as it is there nothing can be published.
+            if (state == State::damaged || state == State::incomplete)
+                quarantine(path, problem);
         }
         return std::nullopt;
     }
@@ -203,7 +205,7 @@ public:
     }
 
 private:
-    enum class State { good, missing, damaged, unreadable };
+    enum class State { good, missing, damaged, incomplete, unreadable };
     static constexpr int kReadAttempts = 4;
 
     static State check(CheckedEntry& entry, const EntryFiles& files, std::string_view source,
@@ -228,8 +230,11 @@ private:
                 has_source = true;
             else if (name == files.artifact_name)
                 has_artifact = true;
-            // Gone although the marker is there: an entry being removed, or a stale view of it.
-            return error == 0 ? State::good : State::unreadable;
+            // Gone although the marker is there: an entry being removed, or a stale view of it,
+            // or someone cleaned up old files.
+            return error == 0        ? State::good
+                   : error == ENOENT ? State::incomplete
+                                     : State::unreadable;
         };
         const auto same_source = [&] {
             if (bytes == source)
@@ -292,8 +297,10 @@ inline bool DiskCacheEntry::commit() {
         error = try_make_dirs(commit_path.parent_path());
     if (error == 0 && ::rename(path.c_str(), commit_path.c_str()) != 0)
         error = errno;
-    if ((error == ENOTEMPTY || error == EEXIST) && !is_file(commit_path / kCommitFileName)) {
-        // No winner of a race, but a directory that will never be an entry is in the way.
+    struct stat in_the_way {};
+    if ((error == ENOTEMPTY || error == EEXIST || error == ENOTDIR) &&
+        ::lstat(commit_path.c_str(), &in_the_way) == 0 && !is_file(commit_path / kCommitFileName)) {
+        // No winner of a race, but something that will never be an entry is in the way.
         DiskCache({root}, env).quarantine(commit_path, "it has no .committed");
         error = ::rename(path.c_str(), commit_path.c_str()) != 0 ? errno : 0;
     }

@@ -75,8 +75,8 @@ private:
     void publish(std::size_t capacity) {
         auto slots =
             std::make_unique<Slots>(Slots{capacity - 1, std::make_unique<Slot[]>(capacity)});
-        slots_.store(slots.get(), std::memory_order_release);
         all_slots_.push_back(std::move(slots));
+        slots_.store(all_slots_.back().get(), std::memory_order_release);
     }
 
     void put(std::uint64_t hash, const Entry* entry) {

@@ -37,14 +37,18 @@ public:
         }
         if (!mine)
             return flight->wait();
+        std::optional<Value> value;
+        std::exception_ptr error;
         try {
-            flight->finish(make(), nullptr);
+            value.emplace(make());
         } catch (...) {
-            flight->finish(std::nullopt, std::current_exception());
+            error = std::current_exception();
         }
         {
+            // At once: a call that comes after a waiter got its error must not find this flight.
             const std::lock_guard lock(mutex_);
             flights_.erase(key);
+            flight->finish(std::move(value), std::move(error));
         }
         return flight->wait();
     }

@@ -51,9 +51,7 @@ concept Backend = requires(B& backend, const B& constant, const Config& config, 
 
     /// `Backend(config, env, roots, device)`: looks for nothing, starts nothing. `roots` are the
     /// cache roots, where a backend may remember what its compiler said of its version.
-    requires std::constructible_from < B, const Config&, const Env&,
-        const std::vector<std::filesystem::path>
-    &, typename B::Device& > ;
+    {B(config, env, roots, device)};
 
     /// Names of the kernel source and of the artifact in an entry.
     { B::entry_files() } -> std::convertible_to<EntryFiles>;

@@ -139,16 +139,26 @@ private:
         StripedPtr<Kernel> kernel;
     };
 
+    /// A build that may stay private. Shared by the threads that waited for it.
+    struct PrivateBuild : DiskCacheEntry {
+        explicit PrivateBuild(DiskCacheEntry entry) : DiskCacheEntry(std::move(entry)) {}
+        ~PrivateBuild() {
+            if (keep)
+                staging.release();
+        }
+        std::atomic<bool> keep{false};  ///< someone was given its path
+    };
+
     /// An artifact just found or built. What could not be published lives as long as someone
     /// holds this.
     struct Artifact {
         std::shared_ptr<CheckedEntry> checked;
-        std::shared_ptr<DiskCacheEntry> unpublished;
+        std::shared_ptr<PrivateBuild> unpublished;
 
         /// A path that stays: a private build is left on disk for the caller.
         const std::filesystem::path& path() const {
             if (unpublished != nullptr)
-                unpublished->staging.release();
+                unpublished->keep = true;
             return checked->path;
         }
     };
@@ -232,7 +242,7 @@ private:
 
     Artifact build(const std::string& key, std::string_view source,
                    const CompilerOptions& effective) {
-        auto entry = std::make_shared<DiskCacheEntry>(disk_cache.new_entry(key));
+        auto entry = std::make_shared<PrivateBuild>(disk_cache.new_entry(key));
         const auto files = B::entry_files();
         write_file_sync(entry->path / files.source_name, source);
         const auto published = entry->commit_path.empty() ? entry->path : entry->commit_path;

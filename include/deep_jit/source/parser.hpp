@@ -124,7 +124,8 @@ private:
 
     std::filesystem::path find(const std::string& name) const {
         for (const auto& directory : include_dirs_) {
-            auto path = (directory / name).lexically_normal();
+            // As the compiler takes it: to drop `link/..` by its letters would name another file.
+            auto path = directory / name;
             if (is_file(path))
                 return path;
         }

@@ -138,6 +138,10 @@ inline CommandResult call_external_command(const std::vector<std::string>& argum
         ::posix_spawnp(&child, argv[0], &actions.value, &attributes.value, argv.data(), environ);
     writer.reset();
     if (error != 0) {
+        std::error_code ignored;
+        if (!directory.empty() && !std::filesystem::is_directory(directory, ignored))
+            detail::throw_error<ToolchainError>("Cannot run {} in {}: there is no such directory",
+                                                arguments[0], directory);
         if (error == ENOENT || error == EACCES || error == ENOEXEC || error == ENOTDIR)
             return {error == EACCES || error == ENOEXEC ? 126 : 127,
                     str::format("cannot run {}: {}", arguments[0], detail::errno_text(error))};

@@ -47,12 +47,21 @@ private:
 
 namespace fs_detail {
 
+/// Never one of the numbers 0 to 2: in a program that runs without standard streams, what others
+/// write to standard error must not land in our files.
 inline UniqueFd open_retrying(const std::filesystem::path& path, int flags, mode_t mode = 0) {
     int fd;
     do {
         fd = ::open(path.c_str(), flags | O_CLOEXEC, mode);
     } while (fd < 0 && errno == EINTR);
-    return UniqueFd(fd);
+    if (fd < 0 || fd > STDERR_FILENO)
+        return UniqueFd(fd);
+    UniqueFd low(fd);
+    UniqueFd high(::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+    const int error = errno;
+    low.reset();
+    errno = error;
+    return high;
 }
 
 /// Reads to the end of the file. Returns 0 or errno.

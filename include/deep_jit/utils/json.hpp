@@ -236,8 +236,6 @@ private:
     }
 
     json read_value(int depth) {
-        if (depth > kMaxDepth)
-            fail("nested too deeply");
         skip_blanks();
         if (at_ == text_.size())
             fail("a value is missing");
@@ -262,9 +260,16 @@ private:
         fail("unknown word");
     }
 
+    /// Goes into the object or array that starts here.
+    void enter(int depth) {
+        if (depth >= kMaxDepth)
+            fail("nested too deeply");
+        ++at_;
+    }
+
     json read_object(int depth) {
         json::object_t members;
-        ++at_;
+        enter(depth);
         skip_blanks();
         if (take('}'))
             return json(std::move(members));
@@ -286,7 +291,7 @@ private:
 
     json read_array(int depth) {
         json::array_t values;
-        ++at_;
+        enter(depth);
         skip_blanks();
         if (take(']'))
             return json(std::move(values));

@@ -95,6 +95,8 @@ private:
                 "The lazy object must be initialized before use: no factory has "
                 "been assigned to it yet");
         T* value = factory_().release();
+        if (value == nullptr)
+            throw ConfigError("The factory of a lazy object returned null");
         value_.store(value, std::memory_order_release);
         return *value;
     }
