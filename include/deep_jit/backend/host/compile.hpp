@@ -122,6 +122,7 @@ private:
     std::vector<std::string> kernel_symbols() {
         std::vector<std::string> out;
         shared_arrays_.clear();
+        initializers_.clear();
         const std::string object = read(request_.directory / kObjectFile);
         const auto elf = ElfView::parse(object);
         if (!elf)
@@ -135,6 +136,9 @@ private:
             if (symbol.type == STT_TLS && !symbol.defined && !symbol.name.starts_with("_ZSt") &&
                 !symbol.name.starts_with("_ZNSt"))
                 shared_arrays_.push_back(symbol.name);
+            // GCC calls the initialiser of such an array, which might be elsewhere, unasked.
+            if (!symbol.defined && symbol.name.starts_with("_ZTH"))
+                initializers_.push_back(symbol.name);
         }
         return out;
     }
@@ -143,7 +147,7 @@ private:
         std::vector<std::string> command{compiler_.path.string(), "-shared", "-o", "kernel.so",
                                          kObjectFile};
         kernel_symbols();
-        if (!shared_arrays_.empty()) {
+        if (!shared_arrays_.empty() || !initializers_.empty()) {
             write(kSharedFile, shared_memory_text());
             command.emplace_back(kSharedFile);
         }
@@ -167,6 +171,12 @@ private:
         out += str::format("    .zero {}\n", kMaxSharedBytes);
         for (const auto& name : shared_arrays_)
             out += str::format("    .size {}, {}\n", name, kMaxSharedBytes);
+        if (!initializers_.empty())
+            out += "    .text\n";
+        for (const auto& name : initializers_)
+            out += str::format(
+                "    .globl {}\n    .hidden {}\n    .type {}, @function\n{}:\n    ret\n", name,
+                name, name, name);
         return out + "    .section .note.GNU-stack,\"\",@progbits\n";
     }
 
@@ -191,6 +201,7 @@ private:
     bool print_;
     bool has_entry_ = false;
     std::vector<std::string> shared_arrays_;
+    std::vector<std::string> initializers_;
 };
 
 }  // namespace deep_jit::host

@@ -37,17 +37,11 @@ public:
         while (!state_->queue.empty()) {
             const auto task = state_->queue.front().task;
             lock.unlock();
-            const bool helped = task->work();
+            task->work();
             lock.lock();
-            // What is left runs in other threads; or there is no place for one more.
-            if (!state_->queue.empty() && state_->queue.front().task == task && !helped)
-                state_->changed.wait(lock, [&] {
-                    return state_->queue.empty() || state_->queue.front().task != task;
-                });
-            else if (!state_->queue.empty() && state_->queue.front().task == task)
-                state_->changed.wait(lock, [&] {
-                    return state_->queue.empty() || state_->queue.front().task != task;
-                });
+            // What is left runs in other threads.
+            state_->changed.wait(
+                lock, [&] { return state_->queue.empty() || state_->queue.front().task != task; });
         }
         if (state_->error != nullptr)
             std::rethrow_exception(std::exchange(state_->error, nullptr));
