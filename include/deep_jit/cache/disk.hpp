@@ -231,10 +231,10 @@ private:
             else if (name == files.artifact_name)
                 has_artifact = true;
             // Gone although the marker is there: an entry being removed, or a stale view of it,
-            // or someone cleaned up old files.
-            return error == 0        ? State::good
-                   : error == ENOENT ? State::incomplete
-                                     : State::unreadable;
+            // or someone cleaned up old files; or something else is in the file's place.
+            return error == 0                                             ? State::good
+                   : error == ENOENT || error == EISDIR || error == ELOOP ? State::incomplete
+                                                                          : State::unreadable;
         };
         const auto same_source = [&] {
             if (bytes == source)

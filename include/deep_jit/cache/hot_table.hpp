@@ -2,7 +2,7 @@
 // writing to memory that another thread uses.
 #pragma once
 
-#include <algorithm>
+#include <array>
 #include <atomic>
 #include <bit>
 #include <cstdint>
@@ -10,7 +10,6 @@
 #include <memory>
 #include <mutex>
 #include <new>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -119,35 +118,84 @@ struct LineAllocator {
     }
 };
 
+inline constexpr std::size_t kMaxThreadNumbers = 64;
+
+/// A small number that no other living thread has, as long as there are no more threads than
+/// numbers; above that, numbers are shared. Taken without a lock, so that a child forked at any
+/// moment can go on.
+class ThreadNumber {
+public:
+    ThreadNumber() {
+        std::uint64_t taken = all_taken().load(std::memory_order_relaxed);
+        while (~taken != 0) {
+            number_ = static_cast<std::size_t>(std::countr_one(taken));
+            const auto mine = std::uint64_t(1) << number_;
+            if (all_taken().compare_exchange_weak(taken, taken | mine, std::memory_order_relaxed)) {
+                mine_ = mine;
+                return;
+            }
+        }
+        static std::atomic<std::size_t> next{0};
+        number_ = next.fetch_add(1, std::memory_order_relaxed) % kMaxThreadNumbers;
+    }
+    ThreadNumber(const ThreadNumber&) = delete;
+    ThreadNumber& operator=(const ThreadNumber&) = delete;
+    ~ThreadNumber() { all_taken().fetch_and(~mine_, std::memory_order_relaxed); }
+
+    std::size_t get() const { return number_; }
+
+private:
+    /// One bit for each number.
+    static std::atomic<std::uint64_t>& all_taken() {
+        static constinit std::atomic<std::uint64_t> bits{0};
+        return bits;
+    }
+
+    std::size_t number_ = 0;
+    std::uint64_t mine_ = 0;
+};
+
 inline std::size_t thread_number() {
-    static std::atomic<std::size_t> count{0};
-    thread_local const std::size_t number = count.fetch_add(1, std::memory_order_relaxed);
-    return number;
+    thread_local const ThreadNumber number;
+    return number.get();
 }
 
 }  // namespace detail
 
 /// One shared_ptr for many threads to copy at once. Each copy counts a reference; were it always
-/// the same counter, threads would wait for each other's cache line. So there are several
-/// counters, one a group of threads, all of which keep the one object alive.
+/// the same counter, threads would wait for each other's cache line. So each thread gets a counter
+/// of its own (made at its first call), all of which keep the one object alive.
 template <typename T>
 class StripedPtr {
 public:
-    explicit StripedPtr(const std::shared_ptr<T>& object) {
-        const auto count = std::bit_ceil(
-            std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMaxStripes));
-        for (std::size_t i = 0; i < count; ++i)
-            stripes_.emplace_back(
-                object.get(), [object](T*) {}, detail::LineAllocator<char>());
+    explicit StripedPtr(const std::shared_ptr<T>& object) : object_(object) {}
+    StripedPtr(const StripedPtr&) = delete;
+    StripedPtr& operator=(const StripedPtr&) = delete;
+    ~StripedPtr() {
+        for (const auto& stripe : stripes_) delete stripe.load(std::memory_order_acquire);
     }
 
     const std::shared_ptr<T>& get() const {
-        return stripes_[detail::thread_number() & (stripes_.size() - 1)];
+        auto& stripe = stripes_[detail::thread_number()];
+        const std::shared_ptr<T>* mine = stripe.load(std::memory_order_acquire);
+        return mine != nullptr ? *mine : add(stripe);
     }
 
 private:
-    static constexpr std::size_t kMaxStripes = 32;
-    std::vector<std::shared_ptr<T>> stripes_;
+    using Stripe = std::atomic<const std::shared_ptr<T>*>;
+
+    [[gnu::noinline]] const std::shared_ptr<T>& add(Stripe& stripe) const {
+        auto made = std::make_unique<const std::shared_ptr<T>>(
+            object_.get(), [object = object_](T*) {}, detail::LineAllocator<char>());
+        const std::shared_ptr<T>* known = nullptr;
+        // With more threads than numbers, another one may have been faster.
+        if (stripe.compare_exchange_strong(known, made.get(), std::memory_order_acq_rel))
+            return *made.release();
+        return *known;
+    }
+
+    std::shared_ptr<T> object_;
+    mutable std::array<Stripe, detail::kMaxThreadNumbers> stripes_{};
 };
 
 }  // namespace deep_jit

@@ -76,9 +76,9 @@ public:
     /// instantiate exactly one kernel.
     ///
     /// A kernel that is in memory costs one hash and one comparison of its source; no lock is
-    /// taken and nothing is allocated. Else threads that want the same kernel share one
-    /// compilation. Throws ConfigError, ToolchainError, CompileError, CacheError or LoadError; a
-    /// failure is not remembered.
+    /// taken and nothing is allocated, but for a counter when a thread asks for the first time.
+    /// Else threads that want the same kernel share one compilation. Throws ConfigError,
+    /// ToolchainError, CompileError, CacheError or LoadError; a failure is not remembered.
     std::shared_ptr<Kernel> compile(std::string_view tag, std::string_view source,
                                     const CompilerOptions& options = {}) {
         const Defaults* defaults = current_defaults();
@@ -91,8 +91,7 @@ public:
             return entry->kernel.get();
         const GilRelease no_gil;
         auto kernel = find_or_load(tag, source, options);
-        auto entry = std::make_unique<HotEntry>(HotEntry{
-            defaults, std::string(tag), std::string(source), options, StripedPtr<Kernel>(kernel)});
+        auto entry = std::make_unique<HotEntry>(defaults, tag, source, options, kernel);
         return hot_.insert(hash, std::move(entry), same)->kernel.get();
     }
 
@@ -137,6 +136,15 @@ private:
         std::string source;
         CompilerOptions options;
         StripedPtr<Kernel> kernel;
+
+        HotEntry(const Defaults* its_defaults, std::string_view its_tag,
+                 std::string_view its_source, const CompilerOptions& its_options,
+                 const std::shared_ptr<Kernel>& its_kernel)
+            : defaults(its_defaults),
+              tag(its_tag),
+              source(its_source),
+              options(its_options),
+              kernel(its_kernel) {}
     };
 
     /// A build that may stay private. Shared by the threads that waited for it.

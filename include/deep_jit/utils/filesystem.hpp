@@ -33,6 +33,8 @@ public:
 
     int get() const noexcept { return fd_; }
     explicit operator bool() const noexcept { return fd_ >= 0; }
+    /// Gives the descriptor away.
+    int release() noexcept { return std::exchange(fd_, -1); }
 
     /// Closes now. Returns 0, or errno: on NFS a failed write can show only here.
     int reset() noexcept {

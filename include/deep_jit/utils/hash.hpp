@@ -123,37 +123,42 @@ public:
 
     void add(std::string_view bytes) {
         const char* p = bytes.data();
-        std::size_t left = bytes.size();
-        std::uint64_t seed = state_ ^ (static_cast<std::uint64_t>(left) * kSecret[0]);
-        if (left > 64) {
-            std::uint64_t a = seed, b = seed ^ kSecret[1], c = seed ^ kSecret[2],
-                          d = seed ^ kSecret[3];
-            do {
-                a = mix(detail::read64(p) ^ kSecret[0], detail::read64(p + 8) ^ a);
-                b = mix(detail::read64(p + 16) ^ kSecret[1], detail::read64(p + 24) ^ b);
-                c = mix(detail::read64(p + 32) ^ kSecret[2], detail::read64(p + 40) ^ c);
-                d = mix(detail::read64(p + 48) ^ kSecret[3], detail::read64(p + 56) ^ d);
-                p += 64;
-                left -= 64;
-            } while (left > 64);
-            seed = (a ^ b) + (c ^ d);
+        const std::size_t size = bytes.size();
+        const char* const end = p + size;
+        const std::uint64_t seed = state_ ^ (static_cast<std::uint64_t>(size) * kSecret[0]);
+        if (size <= 16) {
+            std::uint64_t first = 0, last = 0;
+            if (size >= 8) {
+                first = detail::read64(p);
+                last = detail::read64(end - 8);
+            } else if (size >= 4) {
+                first = detail::read32(p);
+                last = detail::read32(end - 4);
+            } else {
+                first = detail::read_tail(p, size);
+            }
+            state_ = mix(first ^ kSecret[3], last ^ seed);
+            return;
         }
-        while (left > 16) {
-            seed = mix(detail::read64(p) ^ kSecret[2], detail::read64(p + 8) ^ seed);
-            p += 16;
-            left -= 16;
-        }
-        std::uint64_t first = 0, last = 0;
-        if (left >= 8) {
-            first = detail::read64(p);
-            last = detail::read64(p + left - 8);
-        } else if (left >= 4) {
-            first = detail::read32(p);
-            last = detail::read32(p + left - 4);
+        // Four chains, so that multiplications overlap. The last block may overlap the one before.
+        std::uint64_t a = seed, b = seed ^ kSecret[1], c = seed ^ kSecret[2], d = seed ^ kSecret[3];
+        if (size <= 64) {
+            const std::size_t step = size > 32 ? 16 : 0;
+            a = absorb(p, a, 0);
+            b = absorb(p + step, b, 1);
+            c = absorb(end - 16 - step, c, 2);
+            d = absorb(end - 16, d, 3);
         } else {
-            first = detail::read_tail(p, left);
+            const auto block = [&](const char* at) {
+                a = absorb(at, a, 0);
+                b = absorb(at + 16, b, 1);
+                c = absorb(at + 32, c, 2);
+                d = absorb(at + 48, d, 3);
+            };
+            for (; end - p > 64; p += 64) block(p);
+            block(end - 64);
         }
-        state_ = mix(first ^ kSecret[3], last ^ seed);
+        state_ = mix((a ^ b) + (c ^ d), seed ^ kSecret[3]);
     }
 
     std::uint64_t value() const { return mix(state_ ^ kSecret[0], kSecret[2]); }
@@ -161,6 +166,11 @@ public:
 private:
     static constexpr std::uint64_t kSecret[4] = {0x2d358dccaa6c78a5ULL, 0x8bb84b93962eacc9ULL,
                                                  0x4b33a62ed433d4a3ULL, 0x4d5a2da51de1aa47ULL};
+
+    /// 16 bytes into a chain.
+    static std::uint64_t absorb(const char* p, std::uint64_t chain, int secret) {
+        return mix(detail::read64(p) ^ kSecret[secret], detail::read64(p + 8) ^ chain);
+    }
 
     static std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
         __extension__ using Wide = unsigned __int128;

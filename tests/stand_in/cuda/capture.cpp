@@ -109,9 +109,8 @@ CUresult CUDAAPI cuStreamEndCapture(CUstream handle, CUgraph* graph) {
         require(stream.capture != nullptr, CUDA_ERROR_ILLEGAL_STATE);
         const auto capture = stream.capture;
         require(capture->origin == &stream, CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
-        require(capture->mode == CU_STREAM_CAPTURE_MODE_RELAXED ||
-                    capture->thread == std::this_thread::get_id(),
-                CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
+        const bool wrong_thread = capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
+                                  capture->thread != std::this_thread::get_id();
         const bool unjoined =
             std::any_of(capture->streams.begin(), capture->streams.end(),
                         [&](const Stream* s) { return s != &stream && s->joined < s->operations; });
@@ -120,9 +119,10 @@ CUresult CUDAAPI cuStreamEndCapture(CUstream handle, CUgraph* graph) {
         for (auto* member : capture->streams) member->capture = nullptr;
         std::erase(driver.captures, capture);
         require(!invalidated, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-        if (unjoined) {
+        if (wrong_thread || unjoined) {  // it has ended all the same
             driver.graphs.remove(result);
-            fail(CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
+            fail(wrong_thread ? CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD
+                              : CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
         }
         *graph = reinterpret_cast<CUgraph>(result);
     });

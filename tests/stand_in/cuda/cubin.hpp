@@ -181,8 +181,9 @@ private:
         const auto os_abi = header.e_ident[EI_OSABI];
         if (header.e_machine != EM_CUDA || (os_abi != 0x33 && os_abi != 0x41))
             throw Damaged("an ELF file, but no cubin");
-        if (header.e_type != ET_EXEC)
-            throw Damaged("a relocatable cubin, which only a linker can use");
+        // A relocatable one is linked by the driver.
+        if (header.e_type != ET_EXEC && header.e_type != ET_REL)
+            throw Damaged("a cubin of unknown type");
         Cubin cubin;
         cubin.arch = read_arch(elf);
         std::map<std::uint32_t, std::size_t> kernel_of_symbol;

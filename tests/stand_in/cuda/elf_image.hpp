@@ -48,6 +48,10 @@ public:
                 throw Damaged("a section lies outside the file");
             sections_[i].bytes = file.substr(header.sh_offset, header.sh_size);
         }
+        const auto segments = std::uint64_t{header_.e_phnum} * header_.e_phentsize;
+        if (segments > 0 &&
+            (header_.e_phoff > file.size() || segments > file.size() - header_.e_phoff))
+            throw Damaged("the program headers lie outside the file");
         if (sections_[0].header.sh_type != SHT_NULL)
             throw Damaged("section 0 is not the null section");
         const auto names = strings(header_.e_shstrndx);

@@ -59,8 +59,7 @@ void set_attribute(Kernel& kernel, const Device& device, int attribute, int valu
         case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
         case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
         case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
-            require(volume(kernel.code->cluster) == 0, CUDA_ERROR_NOT_PERMITTED);
-            require(value >= 0);
+            require(volume(kernel.code->cluster) == 0 && value >= 0);
             set.cluster[static_cast<std::size_t>(attribute -
                                                  CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH)] =
                 static_cast<std::uint32_t>(value);
@@ -131,7 +130,9 @@ CUresult CUDAAPI cuKernelSetAttribute(CUfunction_attribute attribute, int value,
 CUresult CUDAAPI cuKernelGetParamInfo(CUkernel handle, std::size_t index, std::size_t* offset,
                                       std::size_t* size) {
     return call(__func__, [&](Driver& driver) {
-        param_info(*kernel_of(driver, handle).code, index, offset, size);
+        const auto& kernel = kernel_of(driver, handle);
+        driver.current_context();  // any one, but one there must be
+        param_info(*kernel.code, index, offset, size);
     });
 }
 

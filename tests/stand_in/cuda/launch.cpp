@@ -16,8 +16,8 @@ struct Target {
 };
 
 Target target_of(Driver& driver, CUfunction handle, CUstream stream_handle) {
-    auto& current = driver.current_context();
     require(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    // Only the default streams need a current context; any other has its own.
     const auto& stream = driver.stream(stream_handle);
     if (auto* function = driver.functions.find(handle)) {
         require(function->context == stream.context, CUDA_ERROR_INVALID_HANDLE);
@@ -25,7 +25,7 @@ Target target_of(Driver& driver, CUfunction handle, CUstream stream_handle) {
     }
     auto* kernel = driver.kernels.find(handle);
     require(kernel != nullptr, CUDA_ERROR_INVALID_HANDLE);
-    auto* context = stream.legacy ? &current : stream.context;
+    auto* context = stream.context;
     require(kernel->library->cubin.arch.runs_on(context->device->major, context->device->minor),
             CUDA_ERROR_NO_BINARY_FOR_GPU);
     return {kernel, context, true};
@@ -46,12 +46,12 @@ std::vector<std::string> copy_arguments(const CubinKernel& code, void** params, 
                 fail(CUDA_ERROR_INVALID_VALUE);
         }
         require(buffer != nullptr || code.params.empty());
+        require(buffer_size == code.param_bytes, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
     }
     std::vector<std::string> out;
     for (std::size_t i = 0; i < code.params.size(); ++i) {
         const auto& param = code.params[i];
         if (extra != nullptr) {
-            require(std::size_t{param.offset} + param.size <= buffer_size);
             out.emplace_back(buffer + param.offset, param.size);
         } else {
             require(params != nullptr && params[i] != nullptr);

@@ -72,7 +72,7 @@ inline CUresult check_cluster(const LaunchRequest& request, const CubinKernel& k
     const auto cluster = effective_cluster(request, kernel, attributes);
     const auto size = volume(cluster);
     if (size == 0)
-        return request.cluster ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+        return request.cluster ? CUDA_ERROR_INVALID_CLUSTER_SIZE : CUDA_SUCCESS;
     const bool given = volume(kernel.cluster) > 0;
     if (request.cluster && given && *request.cluster != kernel.cluster)
         return CUDA_ERROR_INVALID_CLUSTER_SIZE;
@@ -85,7 +85,7 @@ inline CUresult check_cluster(const LaunchRequest& request, const CubinKernel& k
     if (!kernel.blocks_are_clusters)
         for (std::size_t i = 0; i < 3; ++i)
             if (request.grid[i] % cluster[i] != 0)
-                return CUDA_ERROR_INVALID_VALUE;
+                return CUDA_ERROR_INVALID_CLUSTER_SIZE;
     return CUDA_SUCCESS;
 }
 

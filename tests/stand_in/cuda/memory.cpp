@@ -61,12 +61,8 @@ void fill(Driver& driver, Stream& stream, CUdeviceptr to, T value, std::size_t c
         work();
 }
 
-/// Synchronous copies and memsets run in the legacy stream and are unsafe during captures.
-Stream& synchronous(Driver& driver) {
-    auto& stream = *driver.current_context().legacy_stream;
-    driver.refuse_during_capture();
-    return stream;
-}
+/// Synchronous copies and memsets run in the legacy stream.
+Stream& synchronous(Driver& driver) { return *driver.current_context().legacy_stream; }
 
 void* pointer(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
 

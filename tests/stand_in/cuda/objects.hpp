@@ -78,6 +78,8 @@ struct KernelAttributes {
 /// A CUlibrary, or a CUmodule when it belongs to a context.
 struct Library {
     Cubin cubin;
+    /// Why nothing in it can be used; it has no kernels then.
+    CUresult problem = CUDA_SUCCESS;
     Context* context = nullptr;
     std::vector<struct Kernel*> kernels;
 };

@@ -26,12 +26,14 @@ CUresult elapsed(const char* name, float* milliseconds, CUevent first, CUevent l
     });
 }
 
-/// A stream that captures cannot be waited for: the capture is spoilt.
-void refuse_if_capturing(Driver& driver, const Stream& stream) {
-    if (stream.capture == nullptr)
-        return;
-    driver.invalidate(std::shared_ptr<Capture>(stream.capture));
-    fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+/// Nothing can be waited for in a capture, least of all the stream itself: the capture is spoilt.
+void refuse_waiting(Driver& driver, const Stream& stream) {
+    if (stream.capture != nullptr) {
+        driver.invalidate(std::shared_ptr<Capture>(stream.capture));
+        fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    }
+    driver.check_implicit_dependency(stream);
+    driver.refuse_during_capture();
 }
 
 }  // namespace
@@ -72,19 +74,11 @@ CUresult CUDAAPI cuStreamDestroy(CUstream handle) {
 }
 
 CUresult CUDAAPI cuStreamSynchronize(CUstream handle) {
-    return call(__func__, [&](Driver& driver) {
-        const auto& stream = driver.stream(handle);
-        refuse_if_capturing(driver, stream);
-        driver.check_implicit_dependency(stream);
-    });
+    return call(__func__, [&](Driver& driver) { refuse_waiting(driver, driver.stream(handle)); });
 }
 
 CUresult CUDAAPI cuStreamQuery(CUstream handle) {
-    return call(__func__, [&](Driver& driver) {
-        const auto& stream = driver.stream(handle);
-        refuse_if_capturing(driver, stream);
-        driver.check_implicit_dependency(stream);
-    });
+    return call(__func__, [&](Driver& driver) { refuse_waiting(driver, driver.stream(handle)); });
 }
 
 CUresult CUDAAPI cuStreamGetFlags(CUstream handle, unsigned int* flags) {
@@ -170,6 +164,7 @@ CUresult CUDAAPI cuEventSynchronize(CUevent handle) {
     return call(__func__, [&](Driver& driver) {
         const auto& event = event_of(driver, handle);
         require(event.capture == nullptr, CUDA_ERROR_CAPTURED_EVENT);
+        driver.refuse_during_capture();
     });
 }
 
@@ -177,6 +172,7 @@ CUresult CUDAAPI cuEventQuery(CUevent handle) {
     return call(__func__, [&](Driver& driver) {
         const auto& event = event_of(driver, handle);
         require(event.capture == nullptr, CUDA_ERROR_CAPTURED_EVENT);
+        driver.refuse_during_capture();
     });
 }
 

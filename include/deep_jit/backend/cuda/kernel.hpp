@@ -52,8 +52,13 @@ public:
     CUkernel kernel_handle = nullptr;
 
     const std::string& name() const { return name_; }
-    /// Bytes of each parameter, in order.
-    const std::vector<std::uint32_t>& param_sizes() const { return param_sizes_; }
+    /// Bytes of each parameter, in order. Throws LoadError when the driver does not tell.
+    const std::vector<std::uint32_t>& param_sizes() const {
+        if (!params_known())
+            driver::check<LoadError>(
+                learn_parameters(), "Kernel " + detail::demangle(name_) + ": cuKernelGetParamInfo");
+        return param_sizes_;
+    }
     /// Compute capability it was compiled for: 10 * major + minor, or 0 when unknown.
     int arch() const { return arch_; }
 
@@ -63,11 +68,19 @@ public:
         driver::initialize();
         const std::shared_ptr<Kernel> out(new Kernel);
         out->arch_ = cubin_arch(cubin);
+        // The driver is not told the length: it would read on behind a file that is cut short.
+        if (out->arch_ == 0)
+            throw LoadError(str::format("Cannot load kernel {}: its {} bytes are no complete CUBIN",
+                                        key, cubin.size()),
+                            {{}, {}, {}, key});
         const auto code = driver::lazy_cuLibraryLoadData(&out->library_handle, cubin.data(),
                                                          nullptr, nullptr, 0, nullptr, nullptr, 0);
-        out->check_loaded(code, key);
+        out->check_loaded("cuLibraryLoadData", code, key);
         out->kernel_handle = out->only_kernel(key);
-        out->read_parameters(key);
+        out->name_ = name_of(out->kernel_handle);
+        // A thread without a context gets no answer; then the first launch asks again.
+        if (const auto known = out->read_parameters(); known != CUDA_ERROR_INVALID_CONTEXT)
+            out->check_loaded("cuKernelGetParamInfo", known, key);
         int devices = 0;
         driver::check<LoadError>(driver::lazy_cuDeviceGetCount(&devices), "cuDeviceGetCount");
         out->num_devices_ = devices;
@@ -86,16 +99,24 @@ public:
         const CUlibrary library = std::exchange(library_handle, nullptr);
         if (library == nullptr || driver::is_shut_down() || ::getpid() != owner_)
             return;
-        // An error has no consequence: the memory goes with the process.
-        if (const auto unload_library = driver::lazy_cuLibraryUnload.try_get())
-            unload_library(library);
+        const auto unload_library = driver::lazy_cuLibraryUnload.try_get();
+        const auto exchange_mode = driver::lazy_cuThreadExchangeStreamCaptureMode.try_get();
+        if (unload_library == nullptr || exchange_mode == nullptr)
+            return;
+        // Else this would spoil any capture that is under way, also one of another thread. An
+        // error has no consequence: the memory goes with the process.
+        auto mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+        const bool relaxed = exchange_mode(&mode) == CUDA_SUCCESS;
+        unload_library(library);
+        if (relaxed)
+            exchange_mode(&mode);
     }
 
 private:
     friend class Launch;
     Kernel() = default;
 
-    void check_loaded(CUresult code, const std::string& key) const {
+    void check_loaded(const char* call, CUresult code, const std::string& key) const {
         if (code == CUDA_SUCCESS) [[likely]]
             return;
         std::string hint;
@@ -111,7 +132,7 @@ private:
             hint = str::format(". It was compiled for sm_{}; this machine has", arch_);
             for (int i = 0; i < devices; ++i) hint += (i > 0 ? ", " : " ") + describe_device(i);
         }
-        throw LoadError(str::format("Cannot load kernel {}: cuLibraryLoadData: {}{}", key,
+        throw LoadError(str::format("Cannot load kernel {}: {}: {}{}", key, call,
                                     driver::error_text(code), hint),
                         {{}, {}, {}, key});
     }
@@ -127,6 +148,14 @@ private:
                 "cuLibraryEnumerateKernels");
         if (count == 1)
             return kernels[0];
+        if (count == 0) {
+            // Drivers take code for another architecture as a library without kernels. Asked for
+            // one, they say what is wrong.
+            CUkernel any = nullptr;
+            const auto code = driver::lazy_cuLibraryGetKernel(&any, library_handle, "any");
+            if (code != CUDA_ERROR_NOT_FOUND)
+                check_loaded("cuLibraryGetKernel", code, key);
+        }
         std::string names;
         for (const auto kernel : kernels)
             names += (names.empty() ? ": " : ", ") + detail::demangle(name_of(kernel));
@@ -143,21 +172,46 @@ private:
         return name;
     }
 
-    void read_parameters(const std::string& key) {
-        name_ = name_of(kernel_handle);
-        while (true) {
-            std::size_t offset = 0, size = 0;
-            const auto code = driver::lazy_cuKernelGetParamInfo(kernel_handle, param_sizes_.size(),
-                                                                &offset, &size);
-            if (code == CUDA_ERROR_INVALID_VALUE)
-                return;  // past the last one
-            driver::check<LoadError>(code, "Cannot load kernel " + key + ": cuKernelGetParamInfo");
-            param_sizes_.push_back(static_cast<std::uint32_t>(size));
+    bool params_known() const { return params_known_.load(std::memory_order_acquire); }
+
+    /// Asks the driver for the parameters. It answers only where a context is current.
+    CUresult read_parameters() const {
+        std::vector<std::uint32_t> sizes;
+        std::size_t offset = 0, size = 0;
+        CUresult code;
+        while ((code = driver::lazy_cuKernelGetParamInfo(kernel_handle, sizes.size(), &offset,
+                                                         &size)) == CUDA_SUCCESS)
+            sizes.push_back(static_cast<std::uint32_t>(size));
+        if (code != CUDA_ERROR_INVALID_VALUE)
+            return code;
+        // That was past the last one.
+        param_sizes_ = std::move(sizes);
+        params_known_.store(true, std::memory_order_release);
+        return CUDA_SUCCESS;
+    }
+
+    /// The same, with the primary context of some device if the thread has none.
+    [[gnu::cold, gnu::noinline]] CUresult learn_parameters() const {
+        const std::lock_guard lock(attribute_mutex_);
+        if (params_known())
+            return CUDA_SUCCESS;
+        auto code = read_parameters();
+        for (int device = 0; code != CUDA_SUCCESS && device < num_devices_; ++device) {
+            CUcontext context = nullptr;
+            if (driver::lazy_cuDevicePrimaryCtxRetain(&context, device) != CUDA_SUCCESS)
+                continue;
+            if (driver::lazy_cuCtxPushCurrent(context) == CUDA_SUCCESS) {
+                code = read_parameters();
+                driver::lazy_cuCtxPopCurrent(&context);
+            }
+            driver::lazy_cuDevicePrimaryCtxRelease(device);
         }
+        return code;
     }
 
     std::string name_;
-    std::vector<std::uint32_t> param_sizes_;
+    mutable std::vector<std::uint32_t> param_sizes_;  ///< does not change once known
+    mutable std::atomic<bool> params_known_{false};
     int arch_ = 0;
     int num_devices_ = 0;
     pid_t owner_ = ::getpid();
@@ -165,7 +219,7 @@ private:
     /// True once `nonportable` was set on any device.
     mutable std::atomic<bool> nonportable_seen_{false};
     /// Held while the attributes of the driver's kernel change, and while a launch rests on one
-    /// that another launch may take back.
+    /// that another launch may take back; and while the parameters are learnt.
     mutable std::mutex attribute_mutex_;
 };
 

@@ -40,9 +40,6 @@ public:
             fail("the block dimension must be positive: " + text_of(*block));
         if (*smem < 0) [[unlikely]]
             fail("the shared-memory size must not be negative: " + str::to_text(*smem));
-        check_arguments(kernel.name_, arguments, kernel.param_sizes_.data(),
-                        kernel.param_sizes_.size());
-
         config_.gridDimX = grid->x;
         config_.gridDimY = grid->y;
         config_.gridDimZ = grid->z;
@@ -53,6 +50,10 @@ public:
         config_.hStream = stream ? *stream : current_stream();
         config_.attrs = attributes_;
         config_.numAttrs = 0;
+        if (!kernel.params_known()) [[unlikely]]
+            learn_parameters();
+        check_arguments(kernel.name_, arguments, kernel.param_sizes_.data(),
+                        kernel.param_sizes_.size());
         if ((cluster->x ^ 1) | (cluster->y ^ 1) | (cluster->z ^ 1))
             add_cluster(*cluster);
         if (pick(&LaunchOptions::cooperative).value_or(false))
@@ -162,6 +163,13 @@ private:
         state.nonportable.store(nonportable_, std::memory_order_release);
     }
 
+    /// Of a kernel that was loaded by a thread without a context.
+    [[gnu::cold, gnu::noinline]] void learn_parameters() {
+        provide_context();
+        if (const auto code = kernel_.learn_parameters())
+            fail_launch("cuKernelGetParamInfo", code);
+    }
+
     /// Gives a thread that has no current context the one of the stream, or else the primary
     /// context of the runtime's device. True when it did.
     bool provide_context() const {
@@ -197,8 +205,8 @@ private:
             driver::lazy_cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
                                               device);
         }
-        const int have = major * 10 + minor;
-        if (has_device && kernel_.arch_ != 0 && have != kernel_.arch_)
+        const bool fits = major == kernel_.arch_ / 10 && minor >= kernel_.arch_ % 10;
+        if (has_device && (!fits || code == CUDA_ERROR_NO_BINARY_FOR_GPU))
             text += str::format(
                 ". The kernel was compiled for sm_{}, but the current device is {}: use one "
                 "runtime for each architecture",

@@ -1,5 +1,6 @@
 // The structures through which the runtime and a compiled kernel talk. They are written once:
-// compiled here, and pasted as text in front of every kernel source.
+// compiled here, and pasted as text in front of every kernel source. Their names should not be
+// those of macros that a kernel may be compiled with.
 #pragma once
 
 // NOLINTBEGIN(bugprone-macro-parentheses)
@@ -11,30 +12,32 @@
 // NOLINTEND(bugprone-macro-parentheses)
 
 DJ_HOST_SHARED_ABI(
-    struct Index {
+    struct Index3 {
         unsigned int x;
         unsigned int y;
         unsigned int z;
     };
 
     /* One block of a launch while it runs. */
-    struct Block {
-        Index grid_dim;
-        Index block_dim;
-        Index block_idx;
-        unsigned int next;  /* linear index of the next thread to start */
-        unsigned int count; /* threads in the block */
-        void (*barrier)(Block*);
-        void* runner;
+    struct RunningBlock {
+        Index3 grid_dim;
+        Index3 block_dim;
+        Index3 block_idx;
+        unsigned int next_thread; /* linear index of the next thread to start */
+        unsigned int num_threads; /* in the block */
+        void (*barrier)(RunningBlock*);
+        void* block_runner;
     };
 
     /* What a kernel library exports under the name deep_jit_host_entry. */
-    struct Entry {
-        unsigned int version;
+    struct KernelEntry {
+        unsigned int abi_version;
         unsigned int num_params;
-        const unsigned int* param_sizes; /* bytes */
-        /* Runs threads of the block, from next to count, one after the other. */
-        void (*run)(Block*, void* const* arguments);
+        const unsigned int* param_sizes;  /* bytes */
+        const unsigned int* param_aligns; /* bytes */
+        /* Runs threads of the block, with these arguments, from next_thread to its end, one after
+         * the other. */
+        void (*run_threads)(RunningBlock*, void* const*);
     };)
 
 #undef DJ_HOST_SHARED_ABI

@@ -3,6 +3,7 @@
 
 #include <exception>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include <deep_jit/backend/host/abi.hpp>
@@ -22,22 +23,23 @@ public:
 
     /// Runs the block to its end. Throws what one of its threads threw first; the others are
     /// unwound at their next barrier or do not start.
-    void run(const abi::Entry& entry, abi::Block block, void* const* arguments) {
+    void run(const abi::KernelEntry& entry, abi::RunningBlock block, void* const* arguments) {
         block_ = block;
-        block_.next = 0;
-        block_.count = block.block_dim.x * block.block_dim.y * block.block_dim.z;
-        block_.barrier = [](abi::Block* running) {
-            static_cast<BlockRunner*>(running->runner)->wait_at_barrier();
+        block_.next_thread = 0;
+        block_.num_threads = block.block_dim.x * block.block_dim.y * block.block_dim.z;
+        block_.barrier = [](abi::RunningBlock* running) {
+            static_cast<BlockRunner*>(running->block_runner)->wait_at_barrier();
         };
-        block_.runner = this;
+        block_.block_runner = this;
         entry_ = &entry;
         arguments_ = arguments;
         error_ = nullptr;
 
         std::vector<Fiber*> released;
         while (true) {
-            if (block_.next < block_.count) {
-                resume(*take_fiber());
+            if (block_.next_thread < block_.num_threads) {
+                if (Fiber* fiber = take_fiber())
+                    resume(*fiber);
             } else if (!waiting_.empty()) {
                 released.swap(waiting_);
                 for (Fiber* fiber : released) resume(*fiber);
@@ -45,6 +47,10 @@ public:
             } else {
                 break;
             }
+        }
+        if (std::exchange(out_of_memory_, false)) {
+            free_.clear();
+            fibers_.clear();
         }
         if (error_ != nullptr)
             std::rethrow_exception(std::exchange(error_, nullptr));
@@ -54,10 +60,17 @@ private:
     /// Unwinds a thread of a block that failed.
     struct Unwind {};
 
+    /// Null when there is no memory; then the block has failed.
     Fiber* take_fiber() {
         if (free_.empty()) {
-            fibers_.push_back(std::make_unique<Fiber>(&BlockRunner::fiber_main, this));
-            free_.push_back(fibers_.back().get());
+            try {
+                fibers_.push_back(std::make_unique<Fiber>(&BlockRunner::fiber_main, this));
+                free_.push_back(fibers_.back().get());
+            } catch (...) {
+                fail();
+                out_of_memory_ = true;
+                return nullptr;
+            }
         }
         Fiber* fiber = free_.back();
         free_.pop_back();
@@ -81,19 +94,25 @@ private:
 
     void run_threads() noexcept {
         try {
-            entry_->run(&block_, arguments_);
+            entry_->run_threads(&block_, arguments_);
         } catch (const Unwind&) {  // NOLINT: the error is known already
         } catch (...) {
-            if (error_ == nullptr)
-                error_ = std::current_exception();
-            block_.next = block_.count;
+            fail();
         }
+    }
+
+    /// Keeps the exception being handled, if it is the first, and starts no more threads. Those
+    /// that wait are unwound.
+    void fail() {
+        if (error_ == nullptr)
+            error_ = std::current_exception();
+        block_.next_thread = block_.num_threads;
     }
 
     void wait_at_barrier() {
         if (error_ != nullptr)
             throw Unwind();
-        if (block_.count == 1)
+        if (block_.num_threads == 1)
             return;
         Fiber* fiber = current_;
         waiting_.push_back(fiber);
@@ -107,10 +126,11 @@ private:
     std::vector<std::unique_ptr<Fiber>> fibers_;
     std::vector<Fiber*> free_;
     std::vector<Fiber*> waiting_;
-    abi::Block block_{};
-    const abi::Entry* entry_ = nullptr;
+    abi::RunningBlock block_{};
+    const abi::KernelEntry* entry_ = nullptr;
     void* const* arguments_ = nullptr;
     std::exception_ptr error_;
+    bool out_of_memory_ = false;
 };
 
 }  // namespace deep_jit::host

@@ -44,7 +44,14 @@ public:
             result = compile(std::nullopt);
         if (!result.ok())
             fail(compile_command(), result);
-        const auto kernels = kernel_symbols();
+        auto kernels = kernel_symbols();
+        if (has_entry_ && kernels.size() == 1 && base_name(*guess) != base_name(kernels[0])) {
+            // Some other function has the name that was guessed.
+            result = compile(std::nullopt);
+            if (!result.ok())
+                fail(compile_command(), result);
+            kernels = kernel_symbols();
+        }
         if (kernels.size() != 1 && !(kernels.empty() && has_entry_))
             throw CompileError(
                 str::format("Kernel {}: expected exactly one kernel in the source, but it has {}{}",
@@ -56,6 +63,9 @@ public:
                 {command_text(compile_command()), result.output, {}, request_.key});
         if (!has_entry_) {
             result = compile(expression_of(kernels[0]));
+            // The name alone says too little when another function has it too.
+            if (!result.ok())
+                result = compile(overload_of(kernels[0]));
             if (!result.ok())
                 fail(compile_command(), result);
         }

@@ -4,6 +4,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <string>
 
 #include <deep_jit/utils/cpu.hpp>
@@ -13,7 +14,9 @@ namespace deep_jit::host {
 /// Dynamic shared memory that one block may use, in bytes: as much as a large GPU gives.
 inline constexpr int kMaxSharedBytes = 227 * 1024;
 /// Threads that one block may have.
-inline constexpr unsigned kMaxBlockThreads = 1024;
+inline constexpr std::uint64_t kMaxBlockThreads = 1024;
+/// Blocks that one grid may have.
+inline constexpr std::uint64_t kMaxGridBlocks = std::uint64_t(1) << 62;
 
 /// The machine this process runs on.
 class Device {

@@ -26,8 +26,8 @@ public:
     /// Loads a kernel library from its bytes. Throws LoadError.
     explicit Kernel(const LoadRequest& request)
         : name_(request.key), library_(std::make_shared<DynamicLibrary>(open(request))) {
-        entry_ = static_cast<const abi::Entry*>(library_->find(abi::kEntryName));
-        if (entry_ == nullptr || entry_->version != abi::kVersion)
+        entry_ = static_cast<const abi::KernelEntry*>(library_->find(abi::kEntryName));
+        if (entry_ == nullptr || entry_->abi_version != abi::kVersion)
             deep_jit::detail::throw_error<LoadError>(
                 "{} is not a kernel library of this version of the Host backend", request.key);
     }
@@ -52,12 +52,15 @@ public:
         const auto pick = [&](auto field) -> const auto& {
             return (overrides.*field).has_value() ? overrides.*field : defaults.*field;
         };
-        const abi::Entry& entry = this->entry();
+        const abi::KernelEntry& entry = this->entry();
         const auto grid = checked("grid", pick(&LaunchOptions::grid_dim));
         const auto block = checked("block", pick(&LaunchOptions::block_dim));
-        const auto block_threads = std::uint64_t(block.x) * block.y * block.z;
-        if (block_threads > kMaxBlockThreads)
-            fail("the block has {} threads; {} are the most", block_threads, kMaxBlockThreads);
+        if (!fits(block, kMaxBlockThreads))
+            fail("the block has {} x {} x {} threads; {} are the most", block.x, block.y, block.z,
+                 kMaxBlockThreads);
+        if (!fits(grid, kMaxGridBlocks))
+            fail("the grid has {} x {} x {} blocks; {} are the most", grid.x, grid.y, grid.z,
+                 kMaxGridBlocks);
         const int smem = pick(&LaunchOptions::num_smem_bytes).value_or(0);
         if (smem < 0)
             fail("the shared-memory size must not be negative: {}", smem);
@@ -73,7 +76,7 @@ public:
     }
 
 private:
-    const abi::Entry& entry() const {
+    const abi::KernelEntry& entry() const {
         if (entry_ == nullptr)
             throw LaunchError("Kernel " + name_ + " has been unloaded");
         return *entry_;
@@ -84,7 +87,12 @@ private:
         throw LaunchError("Kernel " + name_ + ": " + str::format(pattern, args...));
     }
 
-    abi::Index checked(std::string_view what, const std::optional<dim3>& dim) const {
+    /// Whether x * y * z, which may overflow, is at most `limit`.
+    static bool fits(const abi::Index3& dim, std::uint64_t limit) {
+        return dim.x <= limit && dim.y <= limit / dim.x && dim.z <= limit / dim.x / dim.y;
+    }
+
+    abi::Index3 checked(std::string_view what, const std::optional<dim3>& dim) const {
         if (!dim)
             fail("the {} dimension must be specified", what);
         if (dim->x == 0 || dim->y == 0 || dim->z == 0)
@@ -128,7 +136,7 @@ private:
 
     std::string name_;
     std::shared_ptr<DynamicLibrary> library_;
-    const abi::Entry* entry_ = nullptr;
+    const abi::KernelEntry* entry_ = nullptr;
 };
 
 }  // namespace deep_jit::host

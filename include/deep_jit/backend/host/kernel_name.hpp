@@ -3,8 +3,9 @@
 #pragma once
 
 #include <cxxabi.h>
-#include <cstdlib>
 
+#include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
@@ -119,7 +120,10 @@ inline std::vector<std::string> addresses_in_body(const std::vector<std::string>
             if (c == ';' || (c == ')' && depth == 0))
                 break;
             depth += c == '(' || c == '{' ? 1 : c == ')' || c == '}' ? -1 : 0;
-            name += (name.empty() ? "" : " ") + tokens[i];
+            // `::` and other signs of several characters are one token each.
+            if (!name.empty() && str::is_word_char(name.back()) && str::is_word_char(c))
+                name += ' ';
+            name += tokens[i];
         }
         out.push_back(std::move(name));
     }
@@ -203,6 +207,25 @@ inline std::string expression_of(const std::string& demangled) {
     if (name.starts_with("void "))
         name.erase(0, 5);
     return name;
+}
+
+/// The same for one of several functions of that name: an expression with the parameters' types.
+inline std::string overload_of(const std::string& demangled) {
+    const std::string name = expression_of(demangled);
+    const auto at = demangled.rfind(name);
+    const std::string parameters =
+        name.empty() || at == std::string::npos ? "" : demangled.substr(at + name.size());
+    return "*static_cast<void (*)" + parameters + ">(&" + name + ")";
+}
+
+/// `f` of an expression such as `ns::f<int>`, or of a demangled name.
+inline std::string base_name(const std::string& expression) {
+    std::string name = expression_of(expression);
+    name.resize(std::min(name.find('<'), name.size()));
+    while (!name.empty() && !str::is_word_char(name.back())) name.pop_back();
+    auto start = name.size();
+    while (start > 0 && str::is_word_char(name[start - 1])) --start;
+    return name.substr(start);
 }
 
 }  // namespace deep_jit::host

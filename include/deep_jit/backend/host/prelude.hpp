@@ -13,6 +13,9 @@ namespace detail {
 // uses; `used` keeps a template instance that only an address was taken of.
 //
 // One block runs on one CPU thread, so shared memory is that thread's own memory.
+//
+// Names that no kernel sees are spelled as the compiler's own are: a kernel may be compiled with
+// `-DN=128` or `-DT=float`.
 inline constexpr const char* kPreludeHead = R"(#pragma GCC system_header
 #include <stddef.h>
 #include <stdint.h>
@@ -37,80 +40,89 @@ inline constexpr const char* kPreludeTail = R"(
 struct uint3 { unsigned int x, y, z; };
 struct dim3 {
     unsigned int x, y, z;
-    constexpr dim3(unsigned int vx = 1, unsigned int vy = 1, unsigned int vz = 1)
-        : x(vx), y(vy), z(vz) {}
-    constexpr dim3(uint3 v) : x(v.x), y(v.y), z(v.z) {}
+    constexpr dim3(unsigned int __x = 1, unsigned int __y = 1, unsigned int __z = 1)
+        : x(__x), y(__y), z(__z) {}
+    constexpr dim3(uint3 __v) : x(__v.x), y(__v.y), z(__v.z) {}
     constexpr operator uint3() const { return {x, y, z}; }
 };
 #define DEEP_JIT_VECTOR(T, N)                                                                      \
     struct N##1 { T x; };                                                                          \
     struct __attribute__((aligned(2 * sizeof(T)))) N##2 { T x, y; };                               \
     struct __attribute__((aligned(sizeof(T) < 8 ? 4 * sizeof(T) : 16))) N##4 { T x, y, z, w; };    \
-    static inline constexpr N##2 make_##N##2(T x, T y) { return {x, y}; }                          \
-    static inline constexpr N##4 make_##N##4(T x, T y, T z, T w) { return {x, y, z, w}; }
+    static inline constexpr N##2 make_##N##2(T __x, T __y) { return {__x, __y}; }                  \
+    static inline constexpr N##4 make_##N##4(T __x, T __y, T __z, T __w) {                         \
+        return {__x, __y, __z, __w};                                                               \
+    }
 DEEP_JIT_VECTOR(int, int)
 DEEP_JIT_VECTOR(unsigned int, uint)
 DEEP_JIT_VECTOR(float, float)
 DEEP_JIT_VECTOR(double, double)
 #undef DEEP_JIT_VECTOR
 struct float3 { float x, y, z; };
-static inline constexpr float3 make_float3(float x, float y, float z) { return {x, y, z}; }
+static inline constexpr float3 make_float3(float __x, float __y, float __z) {
+    return {__x, __y, __z};
+}
 
 static thread_local uint3 threadIdx, blockIdx, blockDim, gridDim;
 
 namespace deep_jit::host {
-static thread_local abi::Block* current_block;
+static thread_local abi::RunningBlock* current_block;
 
-template <typename T> struct identity { using type = T; };
-template <unsigned... I> struct indices {};
-template <unsigned N, unsigned... I> struct make_indices : make_indices<N - 1, N - 1, I...> {};
-template <unsigned... I> struct make_indices<0, I...> { using type = indices<I...>; };
-template <typename T> struct plain { using type = T; };
-template <typename T> struct plain<const T> { using type = T; };
+template <typename __Type> struct identity { using type = __Type; };
+template <unsigned... __Index> struct indices {};
+template <unsigned __Count, unsigned... __Index>
+struct make_indices : make_indices<__Count - 1, __Count - 1, __Index...> {};
+template <unsigned... __Index>
+struct make_indices<0, __Index...> { using type = indices<__Index...>; };
+template <typename __Type> struct plain { using type = __Type; };
+template <typename __Type> struct plain<const __Type> { using type = __Type; };
 
-template <auto Kernel, typename... P>
+template <auto __Kernel, typename... __Params>
 struct runner {
-    static constexpr unsigned int sizes[sizeof...(P) + 1] = {sizeof(P)..., 0};
+    static constexpr unsigned int sizes[sizeof...(__Params) + 1] = {sizeof(__Params)..., 0};
+    static constexpr unsigned int aligns[sizeof...(__Params) + 1] = {alignof(__Params)..., 1};
 
-    static void run(abi::Block* block, void* const* arguments) {
-        run(block, arguments, typename make_indices<sizeof...(P)>::type());
+    static void run_threads(abi::RunningBlock* __running, void* const* __arguments) {
+        run(__running, __arguments, typename make_indices<sizeof...(__Params)>::type());
     }
 
 private:
-    template <unsigned... I>
-    static void run(abi::Block* block, [[maybe_unused]] void* const* arguments, indices<I...>) {
-        current_block = block;
-        gridDim = {block->grid_dim.x, block->grid_dim.y, block->grid_dim.z};
-        blockDim = {block->block_dim.x, block->block_dim.y, block->block_dim.z};
-        blockIdx = {block->block_idx.x, block->block_idx.y, block->block_idx.z};
-        const unsigned int nx = block->block_dim.x, ny = block->block_dim.y;
-        while (block->next < block->count) {
-            const unsigned int t = block->next++;
-            if (nx == block->count)
-                threadIdx = {t, 0, 0};
+    template <unsigned... __Index>
+    static void run(abi::RunningBlock* __running, [[maybe_unused]] void* const* __arguments,
+                    indices<__Index...>) {
+        current_block = __running;
+        gridDim = {__running->grid_dim.x, __running->grid_dim.y, __running->grid_dim.z};
+        blockDim = {__running->block_dim.x, __running->block_dim.y, __running->block_dim.z};
+        blockIdx = {__running->block_idx.x, __running->block_idx.y, __running->block_idx.z};
+        const unsigned int __nx = __running->block_dim.x, __ny = __running->block_dim.y;
+        while (__running->next_thread < __running->num_threads) {
+            const unsigned int __linear = __running->next_thread++;
+            if (__nx == __running->num_threads)
+                threadIdx = {__linear, 0, 0};
             else
-                threadIdx = {t % nx, t / nx % ny, t / nx / ny};
-            Kernel(*static_cast<P*>(arguments[I])...);
+                threadIdx = {__linear % __nx, __linear / __nx % __ny, __linear / __nx / __ny};
+            __Kernel(*static_cast<__Params*>(__arguments[__Index])...);
         }
     }
 };
 
-template <auto Kernel, typename... P>
-constexpr abi::Entry make_entry(identity<void (*)(P...)>) {
-    return {DEEP_JIT_HOST_ABI_VERSION, sizeof...(P), runner<Kernel, typename plain<P>::type...>::sizes,
-            runner<Kernel, typename plain<P>::type...>::run};
+template <auto __Kernel, typename... __Params>
+constexpr abi::KernelEntry make_entry(identity<void (*)(__Params...)>) {
+    using run = runner<__Kernel, typename plain<__Params>::type...>;
+    return {DEEP_JIT_HOST_ABI_VERSION, sizeof...(__Params), run::sizes, run::aligns,
+            run::run_threads};
 }
-template <auto Kernel, typename... P>
-constexpr abi::Entry make_entry(identity<void (*)(P...) noexcept>) {
-    return make_entry<Kernel>(identity<void (*)(P...)>());
+template <auto __Kernel, typename... __Params>
+constexpr abi::KernelEntry make_entry(identity<void (*)(__Params...) noexcept>) {
+    return make_entry<__Kernel>(identity<void (*)(__Params...)>());
 }
 }
 
 static inline void __syncthreads() {
-    const uint3 thread = threadIdx;
-    deep_jit::host::abi::Block* block = deep_jit::host::current_block;
-    block->barrier(block);
-    threadIdx = thread;
+    const uint3 __index = threadIdx;
+    deep_jit::host::abi::RunningBlock* __running = deep_jit::host::current_block;
+    __running->barrier(__running);
+    threadIdx = __index;
 }
 #define DEEP_JIT_MATH(name)                                                                        \
     extern "C" double name(double) noexcept;                                                       \
@@ -128,50 +140,51 @@ DEEP_JIT_MATH2(atan2)
 #undef DEEP_JIT_MATH2
 extern "C" double fma(double, double, double) noexcept;
 extern "C" float fmaf(float, float, float) noexcept;
-static inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
-static inline double rsqrt(double x) { return 1.0 / sqrt(x); }
-static inline constexpr int min(int a, int b) { return b < a ? b : a; }
-static inline constexpr int max(int a, int b) { return a < b ? b : a; }
-static inline constexpr unsigned min(unsigned a, unsigned b) { return b < a ? b : a; }
-static inline constexpr unsigned max(unsigned a, unsigned b) { return a < b ? b : a; }
-static inline float min(float a, float b) { return fminf(a, b); }
-static inline float max(float a, float b) { return fmaxf(a, b); }
-static inline double min(double a, double b) { return fmin(a, b); }
-static inline double max(double a, double b) { return fmax(a, b); }
+static inline float rsqrtf(float __x) { return 1.0f / sqrtf(__x); }
+static inline double rsqrt(double __x) { return 1.0 / sqrt(__x); }
+static inline constexpr int min(int __a, int __b) { return __b < __a ? __b : __a; }
+static inline constexpr int max(int __a, int __b) { return __a < __b ? __b : __a; }
+static inline constexpr unsigned min(unsigned __a, unsigned __b) { return __b < __a ? __b : __a; }
+static inline constexpr unsigned max(unsigned __a, unsigned __b) { return __a < __b ? __b : __a; }
+static inline float min(float __a, float __b) { return fminf(__a, __b); }
+static inline float max(float __a, float __b) { return fmaxf(__a, __b); }
+static inline double min(double __a, double __b) { return fmin(__a, __b); }
+static inline double max(double __a, double __b) { return fmax(__a, __b); }
 
 static inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 static inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_ACQ_REL); }
 
-template <typename T>
-static inline T atomicExch(T* p, typename deep_jit::host::identity<T>::type v) {
-    T old;
-    __atomic_exchange(p, &v, &old, __ATOMIC_RELAXED);
-    return old;
+template <typename __Type>
+static inline __Type atomicExch(__Type* __p, typename deep_jit::host::identity<__Type>::type __v) {
+    __Type __old;
+    __atomic_exchange(__p, &__v, &__old, __ATOMIC_RELAXED);
+    return __old;
 }
-template <typename T>
-static inline T atomicCAS(T* p, typename deep_jit::host::identity<T>::type expected,
-                          typename deep_jit::host::identity<T>::type v) {
-    __atomic_compare_exchange(p, &expected, &v, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-    return expected;
+template <typename __Type>
+static inline __Type atomicCAS(__Type* __p,
+                               typename deep_jit::host::identity<__Type>::type __expected,
+                               typename deep_jit::host::identity<__Type>::type __v) {
+    __atomic_compare_exchange(__p, &__expected, &__v, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    return __expected;
 }
 #define DEEP_JIT_ATOMIC(name, result)                                                              \
-    template <typename T>                                                                          \
-    static inline T name(T* p, typename deep_jit::host::identity<T>::type v) {                     \
-        T old, made;                                                                               \
-        __atomic_load(p, &old, __ATOMIC_RELAXED);                                                  \
+    template <typename __Type>                                                                     \
+    static inline __Type name(__Type* __p, typename deep_jit::host::identity<__Type>::type __v) {  \
+        __Type __old, __made;                                                                      \
+        __atomic_load(__p, &__old, __ATOMIC_RELAXED);                                              \
         do {                                                                                       \
-            made = (result);                                                                       \
-        } while (!__atomic_compare_exchange(p, &old, &made, true, __ATOMIC_RELAXED,                \
+            __made = (result);                                                                     \
+        } while (!__atomic_compare_exchange(__p, &__old, &__made, true, __ATOMIC_RELAXED,          \
                                             __ATOMIC_RELAXED));                                    \
-        return old;                                                                                \
+        return __old;                                                                              \
     }
-DEEP_JIT_ATOMIC(atomicAdd, old + v)
-DEEP_JIT_ATOMIC(atomicSub, old - v)
-DEEP_JIT_ATOMIC(atomicMin, v < old ? v : old)
-DEEP_JIT_ATOMIC(atomicMax, old < v ? v : old)
-DEEP_JIT_ATOMIC(atomicAnd, old & v)
-DEEP_JIT_ATOMIC(atomicOr, old | v)
-DEEP_JIT_ATOMIC(atomicXor, old ^ v)
+DEEP_JIT_ATOMIC(atomicAdd, __old + __v)
+DEEP_JIT_ATOMIC(atomicSub, __old - __v)
+DEEP_JIT_ATOMIC(atomicMin, __v < __old ? __v : __old)
+DEEP_JIT_ATOMIC(atomicMax, __old < __v ? __v : __old)
+DEEP_JIT_ATOMIC(atomicAnd, __old & __v)
+DEEP_JIT_ATOMIC(atomicOr, __old | __v)
+DEEP_JIT_ATOMIC(atomicXor, __old ^ __v)
 #undef DEEP_JIT_ATOMIC
 )";
 
@@ -188,7 +201,7 @@ inline std::string prelude_text() {
 inline std::string entry_text(const std::string& kernel) {
     return "\n#line 1 \"deep_jit: entry of the kernel\"\n"
            "extern \"C\" __attribute__((visibility(\"default\"), used))\n"
-           "const deep_jit::host::abi::Entry " +
+           "const deep_jit::host::abi::KernelEntry " +
            std::string(abi::kEntryName) + " = deep_jit::host::make_entry<(&" + kernel +
            ")>(deep_jit::host::identity<decltype(&" + kernel + ")>());\n";
 }

@@ -1,7 +1,9 @@
 // Launches in order, asynchronously.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <exception>
 #include <memory>
@@ -31,79 +33,117 @@ public:
 
     /// Waits until every launch made so far has ended; the waiting thread helps. Throws what a
     /// kernel threw, once, and clears it.
-    void synchronize() const {
-        std::unique_lock lock(state_->mutex);
-        state_->forget_parent();
-        while (!state_->queue.empty()) {
-            const auto task = state_->queue.front().task;
-            lock.unlock();
-            task->work();
-            lock.lock();
-            // What is left runs in other threads.
-            state_->changed.wait(
-                lock, [&] { return state_->queue.empty() || state_->queue.front().task != task; });
-        }
-        if (state_->error != nullptr)
-            std::rethrow_exception(std::exchange(state_->error, nullptr));
-    }
+    void synchronize() const { state_->queue().synchronize(); }
 
     /// True when nothing is queued or running.
-    bool idle() const {
-        const std::lock_guard lock(state_->mutex);
-        state_->forget_parent();
-        return state_->queue.empty();
-    }
+    bool idle() const { return state_->queue().idle(); }
 
     bool operator==(const Stream&) const = default;
 
     /// Queues a launch that runs on up to `threads` threads. For the backend.
     void submit(std::shared_ptr<Task> task, int threads) const {
-        task->on_done = [state = state_](Task& done) { state->finish(done); };
-        const std::lock_guard lock(state_->mutex);
-        state_->forget_parent();
-        if (state_->error != nullptr)
-            return;
-        state_->queue.push_back({std::move(task), threads});
-        if (state_->queue.size() == 1)
-            Pool::get().start(state_->queue.front().task, threads);
+        Queue& queue = state_->queue();
+        task->on_done = [state = state_, &queue](Task& done) { queue.finish(done); };
+        queue.submit(std::move(task), threads);
     }
 
 private:
-    struct Launch {
-        std::shared_ptr<Task> task;
-        int threads;
-    };
+    /// The launches of one process.
+    class Queue {
+    public:
+        /// `parent` was inherited by fork. It is not touched, as its mutex may be locked for good
+        /// here, and not forgotten, as it owns memory.
+        explicit Queue(const Queue* parent) : parent_(parent) {}
 
-    struct State {
-        std::mutex mutex;
-        std::condition_variable changed;
-        std::deque<Launch> queue;  // the first one runs
-        std::exception_ptr error;
-        int generation = Pool::generation();
+        bool is_current() const { return generation_ == Pool::generation(); }
 
-        void forget_parent() {
-            if (generation != Pool::generation()) {
-                generation = Pool::generation();
-                queue.clear();
-                error = nullptr;
+        bool idle() {
+            const std::lock_guard lock(mutex_);
+            return launches_.empty();
+        }
+
+        void submit(std::shared_ptr<Task> task, int threads) {
+            const std::lock_guard lock(mutex_);
+            if (error_ != nullptr)
+                return;
+            if (launches_.empty())
+                Pool::get().start(task, threads);
+            launches_.push_back({std::move(task), threads});
+            ++submitted_;
+        }
+
+        void synchronize() {
+            std::unique_lock lock(mutex_);
+            const auto target = submitted_;
+            while (ended_ < target) {
+                const auto task = launches_.front().task;
+                lock.unlock();
+                task->work();
+                lock.lock();
+                // What is left runs in other threads.
+                changed_.wait(lock,
+                              [&] { return ended_ >= target || launches_.front().task != task; });
             }
+            if (error_ != nullptr)
+                std::rethrow_exception(std::exchange(error_, nullptr));
         }
 
         void finish(Task& done) {
             // The task must outlive this call, and the queue may hold its last reference.
             std::deque<Launch> dropped;
-            const std::lock_guard lock(mutex);
+            const std::lock_guard lock(mutex_);
             if (done.error() != nullptr) {
-                error = done.error();
-                dropped.swap(queue);
+                error_ = done.error();
+                dropped.swap(launches_);
             } else {
-                dropped.push_back(std::move(queue.front()));
-                queue.pop_front();
-                if (!queue.empty())
-                    Pool::get().start(queue.front().task, queue.front().threads);
+                dropped.push_back(std::move(launches_.front()));
+                launches_.pop_front();
+                if (!launches_.empty())
+                    Pool::get().start(launches_.front().task, launches_.front().threads);
             }
-            changed.notify_all();
+            ended_ += dropped.size();
+            changed_.notify_all();
         }
+
+    private:
+        struct Launch {
+            std::shared_ptr<Task> task;
+            int threads;
+        };
+
+        std::mutex mutex_;
+        std::condition_variable changed_;
+        std::deque<Launch> launches_;  // the first one runs
+        std::uint64_t submitted_ = 0;
+        std::uint64_t ended_ = 0;
+        std::exception_ptr error_;
+        const int generation_ = Pool::generation();
+        const Queue* const parent_;
+    };
+
+    class State {
+    public:
+        State() = default;
+        State(const State&) = delete;
+        State& operator=(const State&) = delete;
+        ~State() {
+            const Queue* queue = queue_.load(std::memory_order_acquire);
+            if (queue->is_current())
+                delete queue;
+        }
+
+        Queue& queue() {
+            Queue* queue = queue_.load(std::memory_order_acquire);
+            if (!queue->is_current()) {
+                auto fresh = std::make_unique<Queue>(queue);
+                if (queue_.compare_exchange_strong(queue, fresh.get(), std::memory_order_acq_rel))
+                    queue = fresh.release();
+            }
+            return *queue;
+        }
+
+    private:
+        std::atomic<Queue*> queue_{new Queue(nullptr)};
     };
 
     std::shared_ptr<State> state_;

@@ -10,6 +10,8 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <new>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -22,8 +24,8 @@ namespace deep_jit::host {
 class Task {
 public:
     /// `keep_alive` owns the code behind `entry`. At most `max_threads` threads run blocks.
-    Task(std::shared_ptr<const void> keep_alive, const abi::Entry& entry, abi::Index grid,
-         abi::Index block, const Arguments& arguments, int max_threads)
+    Task(std::shared_ptr<const void> keep_alive, const abi::KernelEntry& entry, abi::Index3 grid,
+         abi::Index3 block, const Arguments& arguments, int max_threads)
         : keep_alive_(std::move(keep_alive)),
           entry_(entry),
           grid_(grid),
@@ -31,15 +33,21 @@ public:
           num_blocks_(std::uint64_t(grid.x) * grid.y * grid.z),
           places_(max_threads) {
         // A launch may outlive its caller's frame, so the arguments' bytes move in.
-        std::size_t bytes = 0;
-        for (unsigned i = 0; i < entry.num_params; ++i)
-            bytes += (entry.param_sizes[i] + kAlign - 1) / kAlign;
-        storage_.resize(bytes);
-        std::size_t at = 0;
+        std::size_t size = 0, align = alignof(std::max_align_t);
+        const auto place = [&](unsigned i) {
+            const std::size_t mask = entry.param_aligns[i] - 1;
+            const auto offset = (size + mask) & ~mask;
+            size = offset + entry.param_sizes[i];
+            return offset;
+        };
         for (unsigned i = 0; i < entry.num_params; ++i) {
-            std::memcpy(&storage_[at], arguments.pointers[i], entry.param_sizes[i]);
-            pointers_.push_back(&storage_[at]);
-            at += (entry.param_sizes[i] + kAlign - 1) / kAlign;
+            align = std::max<std::size_t>(align, entry.param_aligns[i]);
+            place(i);
+        }
+        storage_ = AlignedBytes(std::exchange(size, 0), align);
+        for (unsigned i = 0; i < entry.num_params; ++i) {
+            pointers_.push_back(storage_.get() + place(i));
+            std::memcpy(pointers_.back(), arguments.pointers[i], entry.param_sizes[i]);
         }
         chunk_ = std::max<std::uint64_t>(1, num_blocks_ / (8 * std::uint64_t(max_threads)));
     }
@@ -53,6 +61,9 @@ public:
                next_.load(std::memory_order_relaxed) < num_blocks_;
     }
 
+    /// Whether no thread has come yet.
+    bool untouched() const { return next_.load(std::memory_order_relaxed) == 0; }
+
     std::uint64_t num_blocks() const { return num_blocks_; }
     const std::exception_ptr& error() const { return error_; }
 
@@ -63,14 +74,17 @@ public:
             places_.fetch_add(1, std::memory_order_relaxed);
             return false;
         }
-        static thread_local BlockRunner runner;
+        std::optional<BlockRunner> temporary;
+        BlockRunner* const own = thread_runner();
+        BlockRunner& runner = own != nullptr ? *own : temporary.emplace();
         std::uint64_t done = 0;
         while (true) {
             const auto begin = next_.fetch_add(chunk_, std::memory_order_relaxed);
             if (begin >= num_blocks_)
                 break;
             const auto end = std::min(begin + chunk_, num_blocks_);
-            for (auto i = begin; i < end; ++i) run_block(runner, i);
+            for (auto i = begin; i < end && !failed_.load(std::memory_order_relaxed); ++i)
+                run_block(runner, i);
             done += end - begin;
         }
         places_.fetch_add(1, std::memory_order_relaxed);
@@ -81,15 +95,57 @@ public:
     }
 
 private:
-    static constexpr std::size_t kAlign = alignof(std::max_align_t);
-    struct alignas(std::max_align_t) Chunk {
-        unsigned char bytes[kAlign];
+    class AlignedBytes {
+    public:
+        AlignedBytes() = default;
+        AlignedBytes(std::size_t size, std::size_t align)
+            : bytes_(static_cast<unsigned char*>(::operator new(size, std::align_val_t(align))),
+                     Delete{align}) {}
+        unsigned char* get() const { return bytes_.get(); }
+
+    private:
+        struct Delete {
+            std::size_t align;
+            void operator()(unsigned char* bytes) const {
+                ::operator delete(bytes, std::align_val_t(align));
+            }
+        };
+        std::unique_ptr<unsigned char, Delete> bytes_{nullptr, Delete{1}};
     };
 
+    /// The stacks of the calling thread; null when the thread ends and they are gone: objects of
+    /// longer life may still wait for their kernels.
+    static BlockRunner* thread_runner() {
+        static thread_local bool gone = false;
+        struct Owner {
+            BlockRunner runner;
+            ~Owner() { gone = true; }
+        };
+        if (gone)
+            return nullptr;
+        static thread_local Owner owner;
+        return &owner.runner;
+    }
+
+    /// Keeps a library for good. An exception of a kernel may have its code and its type in there,
+    /// and may live on anywhere.
+    static void keep_loaded(const std::shared_ptr<const void>& library) {
+        struct Kept {
+            std::shared_ptr<const void> library;
+            const Kept* next;
+        };
+        static std::atomic<const Kept*> all{nullptr};
+        const Kept* known = all.load(std::memory_order_acquire);
+        for (const Kept* kept = known; kept != nullptr; kept = kept->next)
+            if (kept->library == library)
+                return;
+        auto* kept = new Kept{library, known};
+        while (!all.compare_exchange_weak(kept->next, kept, std::memory_order_acq_rel)) {
+        }
+    }
+
     void run_block(BlockRunner& runner, std::uint64_t index) {
-        if (failed_.load(std::memory_order_relaxed))
-            return;
-        abi::Block block{};
+        abi::RunningBlock block{};
         block.grid_dim = grid_;
         block.block_dim = block_;
         block.block_idx = {static_cast<unsigned>(index % grid_.x),
@@ -98,6 +154,7 @@ private:
         try {
             runner.run(entry_, block, pointers_.data());
         } catch (...) {
+            keep_loaded(keep_alive_);
             const std::lock_guard lock(error_mutex_);
             if (error_ == nullptr)
                 error_ = std::current_exception();
@@ -106,12 +163,12 @@ private:
     }
 
     std::shared_ptr<const void> keep_alive_;
-    const abi::Entry& entry_;
-    abi::Index grid_;
-    abi::Index block_;
+    const abi::KernelEntry& entry_;
+    abi::Index3 grid_;
+    abi::Index3 block_;
     std::uint64_t num_blocks_;
     std::uint64_t chunk_ = 1;
-    std::vector<Chunk> storage_;
+    AlignedBytes storage_;
     std::vector<void*> pointers_;
     std::atomic<int> places_;
     std::atomic<std::uint64_t> next_{0};
