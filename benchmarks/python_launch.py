@@ -1,5 +1,6 @@
-"""What a launch costs from Python: this library through a PyTorch extension, cuda.core, CuPy,
-Triton and PyTorch's own kernels, beside a bare launch from C++. All in one run, in turns.
+"""What a launch costs from Python: this library as a package and through a PyTorch extension,
+cuda.core, CuPy, Triton and PyTorch's own kernels, beside a bare launch from C++. All in one run, in
+turns. The package `deep_jit` must be importable to take part.
 
 usage: python_launch.py [--json=FILE] [ROUNDS]
 """
@@ -37,6 +38,31 @@ def with_extension(module, out, inp, stream) -> dict[str, Launch]:
             a, b, NUMBER, 2.0
         ),
         "deep_jit extension, tensors": lambda: module.scale_into(out, inp, 2.0),
+    }
+
+
+def with_package(out, inp, stream) -> dict[str, Launch]:
+    import cupy
+    import deep_jit
+
+    kernel = deep_jit.Runtime("cuda").compile("nothing", SOURCE)
+    prepared = kernel[1, 32]
+    a, b = out.data_ptr(), inp.data_ptr()
+    # Made here, so that launches with them are on PyTorch's current stream as well.
+    cupy.cuda.ExternalStream(stream.cuda_stream).use()
+    c, d = cupy.asarray(out), cupy.asarray(inp)
+    return {
+        "deep_jit package, kernel[grid, block](tensors)": lambda: kernel[1, 32](
+            out, inp, NUMBER, 2.0
+        ),
+        "deep_jit package, launch(tensors, grid=, block=)": lambda: kernel.launch(
+            out, inp, NUMBER, 2.0, grid=1, block=32
+        ),
+        "deep_jit package, prepared(tensors)": lambda: prepared(out, inp, NUMBER, 2.0),
+        "deep_jit package, prepared(addresses)": lambda: prepared(a, b, NUMBER, 2.0),
+        "deep_jit package, kernel[grid, block](CuPy arrays)": lambda: kernel[1, 32](
+            c, d, NUMBER, 2.0
+        ),
     }
 
 
@@ -142,7 +168,7 @@ def collect(stream) -> tuple[dict[str, typing.Callable[[], float]], dict[str, st
     launches = {"(a Python call of four arguments)": python_call()}
     missing = {}
     launches.update(with_extension(module, out, inp, stream))
-    for contender in (with_cuda_core, with_cupy, with_triton, with_torch):
+    for contender in (with_package, with_cuda_core, with_cupy, with_triton, with_torch):
         try:
             new = contender(out, inp, stream)
             for launch in new.values():
@@ -189,7 +215,7 @@ def main() -> None:
         taken = measure(samples, rounds)
     reference = taken["bare launch from C++"]
     rows = {}
-    print(f"\n{'launch':42} {'median ns':>12} {'over ns':>12}")
+    print(f"\n{'launch':50} {'median ns':>12} {'over ns':>12}")
     for name, values in taken.items():
         over = statistics.median(value - bare for value, bare in zip(values, reference))
         rows[name] = {
@@ -197,7 +223,7 @@ def main() -> None:
             "over_ns": over,
             "rounds": rounds,
         }
-        print(f"{name:42} {rows[name]['median_ns']:12.1f} {over:+12.1f}")
+        print(f"{name:50} {rows[name]['median_ns']:12.1f} {over:+12.1f}")
     for name, reason in missing.items():
         print(f"{name}: not measured, {reason}")
     if path is not None:

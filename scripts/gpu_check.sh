@@ -82,7 +82,9 @@ if command -v ninja >/dev/null; then generator=(-G Ninja); fi
 gtest=()
 if [ -d .deps/googletest ]; then gtest=("-DDEEP_JIT_GTEST_SOURCE=$PWD/.deps/googletest"); fi
 step configure 60 cmake -S . -B "$build" "${generator[@]}" "${gtest[@]}" \
-    -DCMAKE_BUILD_TYPE=Release "-DCMAKE_PREFIX_PATH=$PWD/.deps/benchmark"
+    -DCMAKE_BUILD_TYPE=Release "-DCMAKE_PREFIX_PATH=$PWD/.deps/benchmark" \
+    -DDEEP_JIT_BUILD_PYTHON=ON "-DPython_EXECUTABLE=$("$python" -c 'import sys; print(sys.executable)')"
+export PYTHONPATH=$build/python
 # Goes on after an error: what can be built is run.
 keep_going=(-- -k)
 if [ ${#generator[@]} -gt 0 ]; then keep_going=(-- -k 0); fi

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds and runs projects that use the library as its users do, from a path with blanks.
+# Builds and runs projects that use the library as its users do, from a path with blanks, and what
+# the documentation shows.
 set -u
 cd "$(dirname "$0")" || exit 1
 repo=$(cd ../.. && pwd)
@@ -56,6 +57,15 @@ for compiler in g++-11 g++ clang++; do
         "$repo/examples/scale/main.cpp" -o "$work/scale" -pthread -ldl &&
         expect "$compiler -Iinclude: runs" "$work/scale"
 done
+
+python=$repo/.venv/bin/python
+[ -x "$python" ] || python=$(command -v python3)
+if [ -n "$python" ]; then
+    expect "documentation: what it shows compiles and runs" \
+        "$python" snippets.py "$repo" "$work/snippets"
+else
+    skipped=$((skipped + 1))
+fi
 
 echo "consumers: $passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

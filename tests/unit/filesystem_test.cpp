@@ -49,6 +49,8 @@ TEST(Filesystem, ReadErrors) {
     std::string out = "old";
     EXPECT_EQ(try_read(dir / "missing", out), ENOENT);
     EXPECT_EQ(try_read(dir.path(), out), EISDIR);
+    ASSERT_EQ(::mkfifo((dir / "fifo").c_str(), 0600), 0);
+    EXPECT_EQ(try_read(dir / "fifo", out), EISDIR) << "and does not wait for a writer";
     EXPECT_EQ(try_read("", out), ENOENT);
     const auto message = message_of<CacheError>([&] { deep_jit::read(dir / "missing"); });
     EXPECT_CONTAINS(message, (dir / "missing").string());

@@ -66,12 +66,13 @@ inline UniqueFd open_retrying(const std::filesystem::path& path, int flags, mode
     return high;
 }
 
-/// Reads to the end of the file. Returns 0 or errno.
+/// Reads to the end of the file. Returns 0 or errno; a FIFO, which may never end, counts as a
+/// directory in the file's place.
 inline int read_all(int fd, std::string& out) {
     struct stat info {};
     if (::fstat(fd, &info) != 0)
         return errno;
-    if (S_ISDIR(info.st_mode))
+    if (S_ISDIR(info.st_mode) || S_ISFIFO(info.st_mode))
         return EISDIR;
     out.clear();
     std::size_t have = 0;
@@ -120,7 +121,8 @@ inline int sync(int fd) {
 
 /// Whole contents of a file into `out`. Returns 0, or errno.
 inline int try_read(const std::filesystem::path& path, std::string& out) {
-    const auto fd = fs_detail::open_retrying(path, O_RDONLY);
+    // Nobody may be writing to what turns out to be a FIFO.
+    const auto fd = fs_detail::open_retrying(path, O_RDONLY | O_NONBLOCK);
     if (!fd)
         return errno;
     return fs_detail::read_all(fd.get(), out);

@@ -15,12 +15,9 @@
 
 namespace deep_jit_test {
 
-/// Where they are kept: DEEP_JIT_TEST_CUBINS, else a directory of this user's.
+/// Where they are kept.
 inline fs::path cubin_directory() {
-    if (const char* directory = std::getenv("DEEP_JIT_TEST_CUBINS"))
-        return directory;
-    return fs::temp_directory_path() /
-           ("deep_jit_test_cubins." + deep_jit::str::to_text(::getuid()));
+    return DEEP_JIT_TEST_CUBINS;
 }
 
 /// The CUBIN of `source` for sm_<arch>. Throws ToolchainError where there is no NVCC.

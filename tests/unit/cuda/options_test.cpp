@@ -72,7 +72,7 @@ TEST(CudaOptions, JsonNamesEveryField) {
         R"("dump_sass": false, "arch": "90a", "nvcc_flags": ["-std=c++20", )"
         R"("--compiler-options=-fPIC", "--compiler-options=-fconcepts", )"
         R"("--expt-relaxed-constexpr", "--expt-extended-lambda"], "extra_nvcc_flags": ["-DX"], )"
-        R"("post_hook": null})");
+        R"("post_hook": null, "compiler": "nvcc"})");
 }
 
 TEST(CudaOptions, EnvironmentSetsDefaults) {
@@ -88,6 +88,20 @@ TEST(CudaOptions, EnvironmentSetsDefaults) {
     EXPECT_EQ(options.dump_ptx, true);
     EXPECT_EQ(options.dump_sass, false);
     EXPECT_EQ(options.arch, "100f");
+}
+
+TEST(CudaOptions, CompilerOfTheEnvironmentIsChecked) {
+    ScopedEnv compiler("CUDATEST_JIT_COMPILER"), all("DJ_JIT_COMPILER");
+    EXPECT_EQ(defaults().compiler, "nvcc");
+    all.set("auto");
+    EXPECT_EQ(defaults().compiler, "auto");
+    compiler.set(" NVRTC ");
+    EXPECT_EQ(defaults().compiler, "nvrtc");
+    compiler.set("");
+    EXPECT_EQ(defaults().compiler, "nvcc");
+    compiler.set("gcc");
+    EXPECT_CONTAINS(message_of<ConfigError>([] { defaults(); }),
+                    "CUDATEST_JIT_COMPILER has an invalid value 'gcc'");
 }
 
 TEST(CudaOptions, DebugTurnsDiagnosticsOnAndSingleOnesOffAgain) {
@@ -152,6 +166,20 @@ TEST(CudaCubin, OnlyCompleteCudaElfFilesAreCubins) {
     EXPECT_FALSE(cuda::is_cubin("not ELF"));
     EXPECT_FALSE(cuda::is_cubin(slurp("/proc/self/exe")));
     EXPECT_EQ(cuda::cubin_arch("not ELF"), 0);
+
+    // A seed of the fuzz tests.
+    const auto cubin =
+        slurp(fs::path(DEEP_JIT_REPO_ROOT) / "fuzz" / "corpus" / "elf" / "k.sm_90a.cubin");
+    EXPECT_EQ(cuda::cubin_arch(cubin), 90);
+    for (const auto cut : {std::size_t{1}, cubin.size() / 2, cubin.size() - 10})
+        EXPECT_FALSE(cuda::is_cubin(cubin.substr(0, cubin.size() - cut))) << cut;
+    // Tables with rows of another size are not read as if they had the usual one.
+    for (const auto field :
+         {offsetof(Elf64_Ehdr, e_shentsize), offsetof(Elf64_Ehdr, e_phentsize)}) {
+        auto changed = cubin;
+        changed[field] = static_cast<char>(changed[field] + 8);
+        EXPECT_FALSE(cuda::is_cubin(changed)) << field;
+    }
 }
 
 TEST(CudaPtxasLog, WarningsAndVerboseLinesSayTheSame) {
@@ -203,6 +231,11 @@ TEST(CudaNvccVersion, IsReadFromTheText) {
         EXPECT_CONTAINS(text, "/x/nvcc");
     }
     EXPECT_CONTAINS(message_of<ToolchainError>([&] { check("hello"); }), "hello");
+    // Numbers of any length are numbers.
+    EXPECT_NO_THROW(check("release 99999999999999999999.0"));
+    EXPECT_NO_THROW(check("release 13.99999999999999999999"));
+    EXPECT_NO_THROW(check("release 4294967296.0"));
+    EXPECT_THROW(check("release 12.00000000000000000008"), ToolchainError);
 }
 
 }  // namespace

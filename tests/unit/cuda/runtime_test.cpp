@@ -109,8 +109,9 @@ TEST_F(CudaRuntime, MetaHoldsWhatTheSeedSays) {
     EXPECT_EQ(options->get<json::array_t>("extra_nvcc_flags")->at(0), json("-DX=1"));
     EXPECT_EQ(*options->find("post_hook"), json());
     std::string command;
-    for (const auto& word : *meta.get<json::array_t>("command"))
-        command += *word.get_if<std::string>() + "\n";
+    const auto words = meta.get<json::array_t>("command");
+    ASSERT_TRUE(words.has_value());
+    for (const auto& word : *words) command += *word.get_if<std::string>() + "\n";
     EXPECT_CONTAINS(command, "\n-DX=1\n");
     EXPECT_CONTAINS(command, "\n--include-path\n");
 }

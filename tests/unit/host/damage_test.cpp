@@ -41,6 +41,11 @@ const Damage kDamages[] = {
          fs::remove(file);
          fs::create_symlink("nowhere", file);
      }},
+    {"AFifoInstead",
+     [](const fs::path& file) {
+         fs::remove(file);
+         ASSERT_EQ(::mkfifo(file.c_str(), 0644), 0);
+     }},
 };
 
 class HostDamage : public HostTest, public testing::WithParamInterface<const char*> {

@@ -119,15 +119,17 @@ TEST_F(HotPath, NorAmongManyKernelsNorWithChangedDefaults) {
     EXPECT_EQ(wrong, 0);
 }
 
-TEST_F(HotPath, AThreadsFirstCompileAllocatesNothingEither) {
+TEST_F(HotPath, AThreadsFirstCompileMakesItsCounterAndNoMore) {
     const std::string source = store_source(3);
     const auto kernel = jit_.compile("hot", source);
     HostKernel again;
-    long made = -1;
+    long first = -1, second = -1;
     std::thread([&] {
-        made = allocations_in([&] { again = jit_.compile("hot", source); });
+        first = allocations_in([&] { again = jit_.compile("hot", source); });
+        second = allocations_in([&] { again = jit_.compile("hot", source); });
     }).join();
-    EXPECT_EQ(made, 0);
+    EXPECT_LE(first, 2) << "the counter and what owns it";
+    EXPECT_EQ(second, 0);
     EXPECT_EQ(again, kernel);
 }
 

@@ -55,7 +55,7 @@ protected:
             }
             EXPECT_EQ(compiler.compiles(), 2u * static_cast<unsigned>(round)) << "nothing is kept";
         }
-        EXPECT_EQ(count_of(log(), "deep_jit"), 1u) << log();
+        EXPECT_EQ(count_of(log(), "deep_jit warning"), 1u) << log();
         EXPECT_CONTAINS(log(), warning);
         EXPECT_EQ(names_in(dir_ / "tmp"), (std::vector<std::string>{"cc", "cc.log", "log"}));
     }

@@ -15,49 +15,24 @@
 #include <cuda_runtime_api.h>
 #endif
 
+#include <deep_jit/backend/cuda/compilers.hpp>
 #include <deep_jit/backend/cuda/device.hpp>
 #include <deep_jit/backend/cuda/driver.hpp>
 #include <deep_jit/backend/cuda/kernel.hpp>
 #include <deep_jit/backend/cuda/launch.hpp>
 #include <deep_jit/backend/cuda/nvcc.hpp>
+#include <deep_jit/backend/cuda/nvrtc.hpp>
 #include <deep_jit/backend/cuda/options.hpp>
 #include <deep_jit/backend/cuda/stream.hpp>
 #include <deep_jit/backend/cuda/toolkit.hpp>
-#include <deep_jit/cache/identity.hpp>
 #include <deep_jit/runtime/backend_concept.hpp>
 #include <deep_jit/runtime/runtime.hpp>
 #include <deep_jit/utils/lazy.hpp>
 
-namespace deep_jit::cuda {
-
-/// The toolkit of a runtime; looked for when one of these is first read.
-struct LazyToolkit {
-    LazyValue<std::filesystem::path> nvcc;
-    LazyValue<std::optional<std::filesystem::path>> cuobjdump;
-    LazyValue<Toolkit> found;
-};
-
-/// The compiler of a runtime; looked for when first asked. Its version is remembered on disk, so
-/// that a warm start runs no program.
-struct CompilerInfo {
-    LazyValue<std::filesystem::path> path;
-    LazyValue<std::string> version;  ///< complete output of `nvcc --version`
-
-    std::string get_hash() const { return hash::get_hex_digest(version.get()); }
-
-    json to_json() const {
-        json out = json::object();
-        out["path"] = path.get().string();
-        out["version"] = version.get();
-        return out;
-    }
-};
-
-}  // namespace deep_jit::cuda
-
 namespace deep_jit {
 
-/// Backend that compiles CUDA C++ with NVCC and loads and launches through the CUDA driver.
+/// Backend that compiles CUDA C++ with NVCC or NVRTC and loads and launches through the CUDA
+/// driver.
 class CUDA {
 public:
     using Device = cuda::Device;
@@ -66,25 +41,22 @@ public:
     using LaunchOptions = cuda::LaunchOptions;
     using Toolkit = cuda::Toolkit;
 
+    static constexpr const char* kName = "cuda";
+
     cuda::LazyToolkit toolkit;
+    LazyValue<cuda::NvrtcLibrary> nvrtc;  ///< looked for when first read
+    /// Of the compiler that `JIT_COMPILER` says; a kernel's options may name the other.
     cuda::CompilerInfo compiler_info;
 
     CUDA(const Config& config, const Env& env, const std::vector<std::filesystem::path>& roots,
          Device& device)
-        : config_(&config), device_(&device) {
-        using std::filesystem::path;
-        toolkit.found = LazyValue<Toolkit>([env] { return find_cuda_toolkit(env); });
-        const auto found = toolkit.found;
-        toolkit.nvcc = LazyValue<path>([found] { return found->nvcc; });
-        toolkit.cuobjdump = LazyValue<std::optional<path>>([found] { return found->cuobjdump; });
-        compiler_info.path = toolkit.nvcc;
-        compiler_info.version = LazyValue<std::string>([found, roots] {
-            const auto& nvcc = found->nvcc;
-            auto version = remember_identity(roots, nvcc, "--version",
-                                             [&] { return cuda::ask_nvcc_version(nvcc); });
-            cuda::check_nvcc_version(nvcc, version);
-            return version;
-        });
+        : config_(&config),
+          device_(&device),
+          compilers_(env, roots),
+          pch_(std::make_unique<cuda::nvrtc::Pch>(roots)) {
+        toolkit = compilers_.toolkit();
+        nvrtc = compilers_.nvrtc();
+        compiler_info = compilers_.chosen();
     }
 
     static EntryFiles entry_files() { return {"kernel.cu", "kernel.cubin"}; }
@@ -92,12 +64,20 @@ public:
     /// See cuda::find_cuda_toolkit.
     static Toolkit find_cuda_toolkit(const Env& env) { return cuda::find_cuda_toolkit(env); }
 
-    std::string compiler_hash() const { return compiler_info.get_hash(); }
+    std::string compiler_hash() const { return compilers_.base_hash(); }
 
-    /// The options with the architecture of the device, if they have none. Throws ToolchainError
-    /// when there is no device to ask.
+    /// The options with the architecture of the device, if they have none, and with the compiler
+    /// that "auto" stands for. Throws ToolchainError when there is no device to ask, ConfigError
+    /// for a compiler that there is not.
     CompilerOptions resolve(const CompilerOptions& options) const {
         auto out = options;
+        if (!out.compiler)
+            out.compiler = "nvcc";
+        if (*out.compiler == "auto")
+            out.compiler = compilers_.has_nvcc() ? "nvcc" : "nvrtc";
+        if (*out.compiler != "nvcc" && *out.compiler != "nvrtc")
+            detail::throw_error<ConfigError>(
+                "CompilerOptions::compiler is '{}': expected nvcc, nvrtc or auto", *out.compiler);
         if (!out.arch) {
             try {
                 out.arch = device_->get_arch();
@@ -111,18 +91,25 @@ public:
         return out;
     }
 
+    /// NVCC's flags, whichever compiler they are for. A compiler that compiler_hash() does not
+    /// stand for is added.
     std::vector<std::string> key_flags(const CompilerOptions& options) const {
-        return options.get_flags();
+        auto out = options.get_flags();
+        const auto hash = compilers_.info(is_nvrtc(options)).get_hash();
+        if (hash != compilers_.base_hash())
+            out.push_back("compiler: " + hash);
+        return out;
     }
     std::string key_hook(const CompilerOptions& options) const {
         return options.get_post_hook_hash(*config_);
     }
 
     json build(const BuildRequest<CompilerOptions>& request) const {
-        auto command = cuda::NvccBuild(request, *toolkit.found).run();
+        auto command = is_nvrtc(request.options) ? cuda::NvrtcBuild(request, *nvrtc, *pch_).run()
+                                                 : cuda::NvccBuild(request, *toolkit.found).run();
         json out = json::object();
         out["command"] = command;
-        out["compiler_info"] = compiler_info.to_json();
+        out["compiler_info"] = compilers_.info(is_nvrtc(request.options)).to_json();
         return out;
     }
 
@@ -155,9 +142,33 @@ public:
         cuda::Launch(kernel, defaults, overrides, arguments, *device_).run();
     }
 
+    /// The stream of launches that name none.
+    static CUstream current_stream() { return cuda::current_stream(); }
+    /// Waits for what is on a stream. Throws LaunchError.
+    static void synchronize(CUstream stream) {
+        cuda::driver::check<LaunchError>(cuda::driver::lazy_cuStreamSynchronize(stream),
+                                         "cuStreamSynchronize");
+    }
+    /// The device of the thread's context; -1 without one, and where there is only one device.
+    static int launch_device() {
+        static const int count = [] {
+            int devices = 0;
+            const auto get = cuda::driver::lazy_cuDeviceGetCount.try_get();
+            return get != nullptr && get(&devices) == CUDA_SUCCESS ? devices : 0;
+        }();
+        CUdevice device = -1;
+        if (count < 2 || cuda::driver::lazy_cuCtxGetDevice(&device) != CUDA_SUCCESS)
+            return -1;
+        return static_cast<int>(device);
+    }
+
 private:
+    static bool is_nvrtc(const CompilerOptions& options) { return options.compiler == "nvrtc"; }
+
     const Config* config_;
     Device* device_;
+    cuda::Compilers compilers_;
+    std::unique_ptr<cuda::nvrtc::Pch> pch_;
 };
 
 static_assert(Backend<CUDA>);

@@ -23,7 +23,8 @@ inline bool is_cubin(std::string_view bytes) {
     const auto fits = [&](std::uint64_t offset, std::uint64_t size) {
         return offset <= bytes.size() && size <= bytes.size() - offset;
     };
-    if (header.e_shnum == 0 ||
+    if (header.e_shnum == 0 || header.e_shentsize != sizeof(Elf64_Shdr) ||
+        (header.e_phnum != 0 && header.e_phentsize != sizeof(Elf64_Phdr)) ||
         !fits(header.e_shoff, std::uint64_t(header.e_shnum) * sizeof(Elf64_Shdr)) ||
         !fits(header.e_phoff, std::uint64_t(header.e_phnum) * sizeof(Elf64_Phdr)))
         return false;

@@ -107,8 +107,10 @@ private:
 // for cuStreamGetCtx_ptsz). The object gets the plain name, the symbol is the expanded one.
 #define DJ_CUDA_DRIVER_FUNCTION(name) DJ_CUDA_DRIVER_FUNCTION_(lazy_##name, name)
 #define DJ_CUDA_DRIVER_FUNCTION_(object, symbol) DJ_CUDA_DRIVER_FUNCTION__(object, symbol, #symbol)
+// NOLINTBEGIN(bugprone-macro-parentheses): an object's name cannot have them
 #define DJ_CUDA_DRIVER_FUNCTION__(object, symbol, text) \
     inline constinit LazyFunction<decltype(symbol)> object { text }
+// NOLINTEND(bugprone-macro-parentheses)
 
 DJ_CUDA_DRIVER_FUNCTION(cuInit);
 DJ_CUDA_DRIVER_FUNCTION(cuDriverGetVersion);

@@ -36,13 +36,16 @@ struct CompilerOptions {
     std::vector<std::string> extra_nvcc_flags = {};  ///< appended to all others
     /// Python file, relative to the library root, that edits the CUBIN before it is published.
     std::optional<std::string> post_hook = {};
+    /// "nvcc", "nvrtc", or "auto": NVCC where there is one, else NVRTC.
+    std::optional<std::string> compiler = {};
 
     static constexpr auto fields() {
         using O = CompilerOptions;
-        return std::tuple(
-            &O::optimize_level, &O::fast_math, &O::ptxas_verbose, &O::ptxas_register_usage_level,
-            &O::check_no_spills, &O::check_no_local_memory, &O::with_line_info, &O::dump_ptx,
-            &O::dump_sass, &O::arch, &O::nvcc_flags, &O::extra_nvcc_flags, &O::post_hook);
+        return std::tuple(&O::optimize_level, &O::fast_math, &O::ptxas_verbose,
+                          &O::ptxas_register_usage_level, &O::check_no_spills,
+                          &O::check_no_local_memory, &O::with_line_info, &O::dump_ptx,
+                          &O::dump_sass, &O::arch, &O::nvcc_flags, &O::extra_nvcc_flags,
+                          &O::post_hook, &O::compiler);
     }
 
     /// What the environment says. `arch` is set only by `JIT_ARCH`: the device is asked when a
@@ -71,7 +74,20 @@ struct CompilerOptions {
             "--expt-relaxed-constexpr",
             "--expt-extended-lambda",
         };
+        out.compiler = default_compiler(env);
         return out;
+    }
+
+    /// "nvcc", "nvrtc" or "auto", as `JIT_COMPILER` says. Throws ConfigError for anything else.
+    static std::string default_compiler(const Env& env) {
+        const auto text = str::to_lower(str::trim(env.get("JIT_COMPILER", "")));
+        if (text.empty())
+            return "nvcc";
+        if (text != "nvcc" && text != "nvrtc" && text != "auto")
+            deep_jit::detail::throw_error<ConfigError>(
+                "Environment variable {} has an invalid value '{}': expected nvcc, nvrtc or auto",
+                env.name_of("JIT_COMPILER"), env.get("JIT_COMPILER", ""));
+        return text;
     }
 
     /// These options with the set fields of `other` in their place, and its extra flags appended.
@@ -131,6 +147,7 @@ struct CompilerOptions {
         out["nvcc_flags"] = nvcc_flags;
         out["extra_nvcc_flags"] = extra_nvcc_flags;
         out["post_hook"] = post_hook;
+        out["compiler"] = compiler;
         return out;
     }
 

@@ -1,6 +1,6 @@
 // The structures through which the runtime and a compiled kernel talk. They are written once:
-// compiled here, and pasted as text in front of every kernel source. Their names should not be
-// those of macros that a kernel may be compiled with.
+// compiled here, and pasted as text in front of every kernel source. Their names are also listed in
+// prelude.hpp, since a kernel may be compiled with macros of any name.
 #pragma once
 
 // NOLINTBEGIN(bugprone-macro-parentheses)

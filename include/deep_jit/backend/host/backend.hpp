@@ -26,6 +26,8 @@ public:
     using CompilerOptions = host::CompilerOptions;
     using LaunchOptions = host::LaunchOptions;
 
+    static constexpr const char* kName = "host";
+
     host::CompilerInfo compiler_info;  ///< looked for when first read
 
     Host(const Config&, const Env& env, const std::vector<std::filesystem::path>& roots, Device&)

@@ -128,16 +128,24 @@ private:
             {command_text(command), result.output, {}, request_.key});
     }
 
+    [[noreturn]] void fail_without_output(std::string_view what,
+                                          const std::vector<std::string>& command) const {
+        throw CompileError(str::format("Kernel {}: the compiler did not produce {}. Command: {}",
+                                       request_.key, what, command_text(command)),
+                           {command_text(command), {}, {}, request_.key});
+    }
+
     /// C++ names of the kernels in the object file.
     std::vector<std::string> kernel_symbols() {
         std::vector<std::string> out;
         shared_arrays_.clear();
         initializers_.clear();
-        const std::string object = read(request_.directory / kObjectFile);
-        const auto elf = ElfView::parse(object);
+        // Flags such as -fsyntax-only make a compiler succeed without one.
+        std::string object;
+        const int error = try_read(request_.directory / kObjectFile, object);
+        const auto elf = error == 0 ? ElfView::parse(object) : std::nullopt;
         if (!elf)
-            throw CompileError("Kernel " + request_.key +
-                               ": the compiler did not produce an ELF object file");
+            fail_without_output("an ELF object file", compile_command());
         for (const auto& symbol : elf->symbols()) {
             if (symbol.type == STT_FUNC && symbol.defined && symbol.visibility == STV_PROTECTED)
                 out.push_back(demangle(symbol.name));
@@ -169,6 +177,8 @@ private:
         const auto result = call(command);
         if (!result.ok())
             fail(command, result);
+        if (!is_file(request_.directory / "kernel.so"))
+            fail_without_output("kernel.so", command);
     }
 
     /// Dynamic shared memory: every `extern __shared__` array is the same block of the running

@@ -89,7 +89,7 @@ class Fiber {
 public:
     static constexpr std::size_t kStackBytes = std::size_t(1) << 20;
 
-    Fiber() {
+    Fiber() {  // NOLINT(modernize-use-equals-default): not empty everywhere
 #if defined(DEEP_JIT_FIBER_TSAN)
         tsan_ = __tsan_get_current_fiber();
 #endif

@@ -125,7 +125,8 @@ inline std::vector<std::string> addresses_in_body(const std::vector<std::string>
                 name += ' ';
             name += tokens[i];
         }
-        out.push_back(std::move(name));
+        if (!name.empty())
+            out.push_back(std::move(name));
     }
     return out;
 }
@@ -160,9 +161,9 @@ inline std::optional<std::string> guess_kernel_name(std::string_view source) {
             templated = true;
         } else if (token == "__global__" && !templated) {
             std::string name = detail::name_after_global(tokens, i + 1);
-            for (auto scope = scopes.rbegin(); scope != scopes.rend(); ++scope)
-                if (!scope->empty())
-                    name = *scope + "::" + name;
+            for (auto scope = scopes.size(); scope > 0; --scope)
+                if (!scopes[scope - 1].empty())
+                    name = scopes[scope - 1] + "::" + name;
             // A declaration and its definition are one kernel.
             if (!name.empty() && (found.empty() || found.back() != name))
                 found.push_back(std::move(name));

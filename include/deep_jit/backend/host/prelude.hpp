@@ -2,8 +2,10 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include <deep_jit/backend/host/abi.hpp>
+#include <deep_jit/utils/str.hpp>
 
 namespace deep_jit::host {
 
@@ -14,8 +16,9 @@ namespace detail {
 //
 // One block runs on one CPU thread, so shared memory is that thread's own memory.
 //
-// Names that no kernel sees are spelled as the compiler's own are: a kernel may be compiled with
-// `-DN=128` or `-DT=float`.
+// A kernel may be compiled with `-DN=128`, `-DT=float` or `-Dnum_threads=256`: parameters are
+// spelled as the compiler's own names are, and other names are no macros while the prelude uses
+// them.
 inline constexpr const char* kPreludeHead = R"(#pragma GCC system_header
 #include <stddef.h>
 #include <stdint.h>
@@ -186,14 +189,37 @@ DEEP_JIT_ATOMIC(atomicAnd, __old & __v)
 DEEP_JIT_ATOMIC(atomicOr, __old | __v)
 DEEP_JIT_ATOMIC(atomicXor, __old ^ __v)
 #undef DEEP_JIT_ATOMIC
+
+using __deep_jit_entry = deep_jit::host::abi::KernelEntry;
+template <auto __Kernel, typename __Type>
+static constexpr __deep_jit_entry __deep_jit_make_entry() {
+    return deep_jit::host::make_entry<__Kernel>(deep_jit::host::identity<__Type>());
+}
 )";
+
+/// Names of the prelude that are not spelled as the compiler's own.
+inline constexpr std::string_view kPreludeNames =
+    "deep_jit host abi Index3 RunningBlock KernelEntry grid_dim block_dim block_idx next_thread "
+    "num_threads barrier block_runner abi_version num_params param_sizes param_aligns run_threads "
+    "current_block identity type indices make_indices plain runner sizes aligns run make_entry "
+    "x y z w min max";
+
+/// A line of preprocessing for each of them.
+inline std::string for_each_prelude_name(const std::string& before, const std::string& after) {
+    std::string out;
+    for (const auto& name : str::split(kPreludeNames, ' ')) out += before + name + after + "\n";
+    return out;
+}
 
 }  // namespace detail
 
 /// The prelude's text. It is part of every kernel's key.
 inline std::string prelude_text() {
     std::string out = "#define DEEP_JIT_HOST_ABI_VERSION " + std::to_string(abi::kVersion) + "\n";
-    return out + detail::kPreludeHead + abi::kSourceText + detail::kPreludeTail;
+    out += detail::for_each_prelude_name("#pragma push_macro(\"", "\")");
+    out += detail::for_each_prelude_name("#undef ", "");
+    out = out + detail::kPreludeHead + abi::kSourceText + detail::kPreludeTail;
+    return out + detail::for_each_prelude_name("#pragma pop_macro(\"", "\")");
 }
 
 /// What follows the source: the table through which the kernel is called that `kernel` names, a
@@ -201,9 +227,9 @@ inline std::string prelude_text() {
 inline std::string entry_text(const std::string& kernel) {
     return "\n#line 1 \"deep_jit: entry of the kernel\"\n"
            "extern \"C\" __attribute__((visibility(\"default\"), used))\n"
-           "const deep_jit::host::abi::KernelEntry " +
-           std::string(abi::kEntryName) + " = deep_jit::host::make_entry<(&" + kernel +
-           ")>(deep_jit::host::identity<decltype(&" + kernel + ")>());\n";
+           "const __deep_jit_entry " +
+           std::string(abi::kEntryName) + " = __deep_jit_make_entry<(&" + kernel + "), decltype(&" +
+           kernel + ")>();\n";
 }
 
 }  // namespace deep_jit::host

@@ -8,6 +8,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include <deep_jit/backend/host/pool.hpp>
@@ -89,19 +90,22 @@ private:
         }
 
         void finish(Task& done) {
-            // The task must outlive this call, and the queue may hold its last reference.
-            std::deque<Launch> dropped;
+            // Tasks must outlive this call, and the queue may hold their last references. (An
+            // empty deque owns memory, so there is none without an error.)
+            std::shared_ptr<Task> ended;
+            std::optional<std::deque<Launch>> dropped;
             const std::lock_guard lock(mutex_);
             if (done.error() != nullptr) {
                 error_ = done.error();
-                dropped.swap(launches_);
+                ended_ += launches_.size();
+                dropped.emplace().swap(launches_);
             } else {
-                dropped.push_back(std::move(launches_.front()));
+                ended = std::move(launches_.front().task);
                 launches_.pop_front();
+                ++ended_;
                 if (!launches_.empty())
                     Pool::get().start(launches_.front().task, launches_.front().threads);
             }
-            ended_ += dropped.size();
             changed_.notify_all();
         }
 

@@ -45,6 +45,7 @@ public:
             place(i);
         }
         storage_ = AlignedBytes(std::exchange(size, 0), align);
+        pointers_.reserve(entry.num_params);
         for (unsigned i = 0; i < entry.num_params; ++i) {
             pointers_.push_back(storage_.get() + place(i));
             std::memcpy(pointers_.back(), arguments.pointers[i], entry.param_sizes[i]);
