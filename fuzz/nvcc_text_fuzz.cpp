@@ -1,8 +1,10 @@
 // Texts that the CUDA backend reads or rewrites: the version that NVCC tells, the architecture that
-// people set, definitions on their way through NVCC's shell.
+// people set, definitions on their way through NVCC's shell, the includes that a source begins
+// with.
 #include <stdlib.h>
 
 #include <deep_jit/backend/cuda/nvcc.hpp>
+#include <deep_jit/backend/cuda/nvrtc_pch.hpp>
 
 #include "fuzz.hpp"
 
@@ -47,6 +49,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         require(!is_new_enough(text + "\nrelease 12.8, V12.8.93\n"), "12.8 is not");
         require(!is_new_enough(text + "\nrelease 11.10\n"), "11.10 is not");
     }
+
+    const auto directives = cuda::nvrtc::detail::leading_directives(text);
+    require(text.starts_with(directives), "leading directives are at the start");
+    require(directives.empty() || contains(directives, "include"), "and include something");
 
     const std::string value = text.substr(0, text.find('\0'));
     ::setenv("FUZZ_JIT_ARCH", value.c_str(), 1);

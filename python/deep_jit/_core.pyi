@@ -1,7 +1,9 @@
 import os
 import types
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias, final
+from typing import Any, Final, Literal, TypeAlias, final
+
+from _typeshed import structseq
 
 _Dim: TypeAlias = int | Sequence[int]
 _Path: TypeAlias = str | os.PathLike[str]
@@ -24,11 +26,19 @@ class CacheError(Error): ...
 class LoadError(Error): ...
 class LaunchError(Error): ...
 
-class Parameter(NamedTuple):
-    name: str
-    type: str
-    kind: str
-    size: int
+@final
+class Parameter(structseq[str | int], tuple[str, str, str, int]):
+    """A parameter of a kernel."""
+
+    __match_args__: Final = ("name", "type", "kind", "size")
+    @property
+    def name(self) -> str: ...
+    @property
+    def type(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def size(self) -> int: ...
 
 @final
 class Stream:

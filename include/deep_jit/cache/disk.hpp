@@ -16,6 +16,7 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,6 +26,7 @@
 
 #include <deep_jit/cache/entry_marker.hpp>
 #include <deep_jit/cache/staging.hpp>
+#include <deep_jit/cache/trust.hpp>
 #include <deep_jit/utils/env.hpp>
 #include <deep_jit/utils/exception.hpp>
 #include <deep_jit/utils/filesystem.hpp>
@@ -46,6 +48,10 @@ struct DiskCacheEntry {
     /// this object), because another process was first or the root cannot be written.
     bool commit();
 
+    /// After a build failed: errno of what is wrong with `path` itself (it is gone, or nothing
+    /// more can be written there); 0 when nothing is. A disk that is nearly full counts as full.
+    int why_unusable() const;
+
     Env env{std::string(kGlobalEnvPrefix)};
     StagingDir staging;
 };
@@ -60,14 +66,17 @@ struct EntryFiles {
 struct CheckedEntry {
     std::filesystem::path path;
     std::string artifact;
+    std::filesystem::path root;  ///< in which it was found
 };
 
 class DiskCache {
 public:
     std::vector<std::filesystem::path> paths;  ///< roots, absolute; the first is written to
+    /// Called with the name of each entry that is moved aside.
+    std::function<void(const std::string&)> on_quarantined;
 
     /// No roots: nothing is found and nothing is kept. Paths are made absolute.
-    explicit DiskCache(std::vector<std::filesystem::path> roots = {},
+    explicit DiskCache(const std::vector<std::filesystem::path>& roots = {},
                        Env env = Env(std::string(kGlobalEnvPrefix)))
         : env_(std::move(env)) {
         for (const auto& root : roots) {
@@ -78,25 +87,20 @@ public:
     }
 
     /// Roots of `JIT_CACHE_DIR` (colon-separated), else `$HOME/.dj`, else none. Throws
-    /// ConfigError for an empty element.
+    /// ConfigError for an empty element, and CacheError for a root in which a stranger could have
+    /// put code, unless `JIT_TRUST_CACHE_DIR` is set to 1.
     static DiskCache from_env(const Env& env) {
-        if (const auto list = env.get<std::string>("JIT_CACHE_DIR")) {
-            std::vector<std::filesystem::path> roots;
-            for (auto& root : str::split(*list, ':')) {
-                if (root.empty())
-                    detail::throw_error<ConfigError>("{} contains an empty path: '{}'",
-                                                     env.name_of("JIT_CACHE_DIR"), *list);
-                roots.emplace_back(std::move(root));
-            }
-            return DiskCache(std::move(roots), env);
-        }
-        const auto home = get_env<std::string>("HOME");
-        if (home && !home->empty())
-            return DiskCache({std::filesystem::path(*home) / ".dj"}, env);
-        log::warn_once(env, "no home",
-                       "HOME is not set, so compiled kernels are kept in memory only. Set HOME or "
-                       "DJ_JIT_CACHE_DIR to keep them on disk");
-        return DiskCache({}, env);
+        auto out = of_env(env);
+        if (!env.get("JIT_TRUST_CACHE_DIR", false))
+            for (const auto& root : out.paths)
+                if (const auto reason = distrust(root); !reason.empty())
+                    detail::throw_error<CacheError>(
+                        "The cache root {} is not used, because others could have put code into "
+                        "it: {}. Choose another one ({}), correct its permissions, or set {}=1 to "
+                        "use it nevertheless",
+                        root, reason, env.name_of("JIT_CACHE_DIR"),
+                        env.name_of("JIT_TRUST_CACHE_DIR"));
+        return out;
     }
 
     /// The entry of a tag and digest: the first complete one, or a fresh directory to build in.
@@ -126,7 +130,7 @@ public:
             if (error == 0)
                 out.commit_path = paths[0] / "cache" / name;
             else
-                warn_unwritable(env_, paths[0], error);
+                warn_unwritable(env_, paths[0], detail::errno_text(error));
         }
         if (out.staging.empty()) {
             const auto parent = fallback_staging_parent();
@@ -151,7 +155,7 @@ public:
             // A network filesystem may replace or drop what was just seen: look again, then give
             // up.
             for (int attempt = 0; attempt < kReadAttempts; ++attempt) {
-                CheckedEntry out{path, {}};
+                CheckedEntry out{path, {}, root};
                 problem.clear();
                 state = check(out, files, source, problem);
                 if (state == State::good)
@@ -175,6 +179,8 @@ public:
         if (try_make_dirs(directory) == 0)
             std::filesystem::rename(path, directory / (path.filename().string() + "." + get_uuid()),
                                     error);
+        if (on_quarantined)
+            on_quarantined(path.filename().string());
         log::warn_once(env_, "damaged " + path.string(),
                        str::format("the cache entry {} is damaged ({}); it is not used and its "
                                    "kernel is compiled again",
@@ -197,14 +203,35 @@ public:
         return entry.staging.release();
     }
 
-    static void warn_unwritable(const Env& env, const std::filesystem::path& root, int error) {
+    static void warn_unwritable(const Env& env, const std::filesystem::path& root,
+                                std::string_view problem) {
         log::warn_once(env, "unwritable " + root.string(),
                        str::format("the cache root {} cannot be written: {}; kernels are compiled "
                                    "but not cached there",
-                                   root, detail::errno_text(error)));
+                                   root, problem));
     }
 
 private:
+    static DiskCache of_env(const Env& env) {
+        if (const auto list = env.get<std::string>("JIT_CACHE_DIR")) {
+            std::vector<std::filesystem::path> roots;
+            for (auto& root : str::split(*list, ':')) {
+                if (root.empty())
+                    detail::throw_error<ConfigError>("{} contains an empty path: '{}'",
+                                                     env.name_of("JIT_CACHE_DIR"), *list);
+                roots.emplace_back(std::move(root));
+            }
+            return DiskCache(std::move(roots), env);
+        }
+        const auto home = get_env<std::string>("HOME");
+        if (home && !home->empty())
+            return DiskCache({std::filesystem::path(*home) / ".dj"}, env);
+        log::warn_once(env, "no home",
+                       "HOME is not set, so compiled kernels are kept in memory only. Set HOME or "
+                       "DJ_JIT_CACHE_DIR to keep them on disk");
+        return DiskCache({}, env);
+    }
+
     enum class State { good, missing, damaged, incomplete, unreadable };
     static constexpr int kReadAttempts = 4;
 
@@ -252,7 +279,7 @@ private:
             if (file.name == files.source_name && !same_source())
                 return State::damaged;
             if (file.name == files.artifact_name)
-                entry.artifact = std::move(bytes);
+                entry.artifact.swap(bytes);
         }
         // A marker of another implementation lists nothing.
         if (!has_source) {
@@ -264,7 +291,7 @@ private:
         if (!has_artifact) {
             if (const auto state = visit(files.artifact_name); state != State::good)
                 return state;
-            entry.artifact = std::move(bytes);
+            entry.artifact.swap(bytes);
         }
         if (entry.artifact.empty()) {
             problem = files.artifact_name + " is empty";
@@ -275,6 +302,13 @@ private:
 
     Env env_;
 };
+
+inline int DiskCacheEntry::why_unusable() const {
+    const auto probe = path / ".probe";
+    const int error = try_write_file_sync(probe, std::string(std::size_t(1) << 20, ' '));
+    ::unlink(probe.c_str());
+    return error;
+}
 
 inline bool DiskCacheEntry::commit() {
     if (committed || commit_path.empty())
@@ -307,7 +341,7 @@ inline bool DiskCacheEntry::commit() {
     if (error == ENOTEMPTY || error == EEXIST)
         return false;  // another process was first; what was built here serves as well
     if (error != 0) {
-        DiskCache::warn_unwritable(env, root, error);
+        DiskCache::warn_unwritable(env, root, detail::errno_text(error));
         return false;
     }
     try_sync(commit_path.parent_path());

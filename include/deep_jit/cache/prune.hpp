@@ -52,7 +52,7 @@ struct PruneReport {
 class Pruner {
 public:
     /// Seconds after which a leftover can have no living owner worth waiting for.
-    static constexpr std::int64_t kDeadSeconds = 24 * 3600;
+    static constexpr std::int64_t kDeadSeconds = 24LL * 3600;
     static constexpr std::int64_t kForeignSeconds = 7 * kDeadSeconds;
     static constexpr std::int64_t kKeptSeconds = 30 * kDeadSeconds;
 
@@ -88,10 +88,10 @@ public:
         return report;
     }
 
-    /// Removes staging directories whose process is gone and which are older than a day (of other
-    /// machines: than a week), and quarantined entries and failed sources older than a month.
-    /// Returns their number.
-    std::uint64_t sweep() {
+    /// Removes staging directories whose process is gone and which are older than `dead_seconds`
+    /// (of other machines: than a week), and quarantined entries and failed sources older than a
+    /// month. Returns their number.
+    std::uint64_t sweep(std::int64_t dead_seconds = kDeadSeconds) {
         std::uint64_t swept = 0;
         char host[256] = "unknown";
         ::gethostname(host, sizeof(host) - 1);
@@ -99,7 +99,7 @@ public:
         for (const auto& name : names_in("tmp")) {
             const auto age = age_of(root_ / "tmp" / name);
             const bool ours = name.starts_with(own);
-            if (ours ? age > kDeadSeconds && is_dead(name.substr(own.size()))
+            if (ours ? age >= dead_seconds && is_dead(name.substr(own.size()))
                      : age > kForeignSeconds)
                 swept += safe_remove_all(root_ / "tmp" / name) ? 1 : 0;
         }
@@ -206,7 +206,9 @@ private:
 
 /// Prunes and sweeps `root` when that is due: by a stamp file, at most once an hour among all who
 /// share the root. For the slow path, after something was published.
-inline PruneReport prune_when_due(const std::filesystem::path& root, const CacheLimit& limit) {
+template <typename OnRemoved>
+PruneReport prune_when_due(const std::filesystem::path& root, const CacheLimit& limit,
+                           OnRemoved&& on_removed) {
     const auto stamp = root / ".pruned";
     struct stat info {};
     if (::stat(stamp.c_str(), &info) == 0 && info.st_mtime + kStampSeconds > std::time(nullptr))
@@ -215,6 +217,7 @@ inline PruneReport prune_when_due(const std::filesystem::path& root, const Cache
     if (!file || ::futimens(file.get(), nullptr) != 0)
         return {};
     Pruner pruner(root);
+    pruner.on_removed = std::forward<OnRemoved>(on_removed);
     PruneReport report;
     if (!limit.unlimited())
         report = pruner.prune(limit);

@@ -159,11 +159,15 @@ inline void view_cuda_array(PyObject* interface, ArrayView& out) {
 }
 
 /// By the Python method; the memory belongs to the object, so the capsule need not be kept.
-inline void view_dlpack(PyObject* object, ArrayView& out) {
+/// Memory that `space` does not reach is not asked for.
+inline void view_dlpack(PyObject* object, Space space, ArrayView& out) {
     const Ref device = Ref::take(PyObject_CallMethod(object, "__dlpack_device__", nullptr));
     int type = 0, index = 0;
     if (PyArg_ParseTuple(device.get(), "ii", &type, &index) == 0)
         throw PythonError();
+    out.device_type = type;
+    if (!reachable(space, type))
+        return;
     const Ref method = attribute(object, "__dlpack__");
     const Ref none = Ref::take(PyTuple_New(0));
     const auto export_with = [&](bool versioned) {
@@ -216,7 +220,8 @@ inline void view_buffer(PyObject* object, ArrayView& out, KeptObjects* kept) {
 
 /// Where the memory of an array is; false when the object is no array. With `kept`, the memory
 /// stays as long as what is added to it.
-inline bool view_array(PyObject* object, const TypeInfo& info, ArrayView& out, KeptObjects* kept) {
+inline bool view_array(PyObject* object, const TypeInfo& info, Space space, ArrayView& out,
+                       KeptObjects* kept) {
     switch (info.kind) {
         case ObjectKind::exchange: {
             dlpack::Tensor tensor;
@@ -232,7 +237,7 @@ inline bool view_array(PyObject* object, const TypeInfo& info, ArrayView& out, K
         }
         case ObjectKind::torch: detail::view_torch(object, out); break;
         case ObjectKind::buffer: detail::view_buffer(object, out, kept); return true;
-        case ObjectKind::dlpack: detail::view_dlpack(object, out); break;
+        case ObjectKind::dlpack: detail::view_dlpack(object, space, out); break;
         default: {
             if (info.is_cupy && detail::view_cupy(object, out))
                 break;
@@ -245,7 +250,7 @@ inline bool view_array(PyObject* object, const TypeInfo& info, ArrayView& out, K
             if (interface)
                 detail::view_cuda_array(interface.get(), out);
             else if (try_attribute(object, "__dlpack__"))
-                detail::view_dlpack(object, out);
+                detail::view_dlpack(object, space, out);
             else
                 return false;
         }

@@ -321,7 +321,7 @@ private:
         ArrayView view;
         if (signature_.space != Space::cpu && info.kind == ObjectKind::buffer) [[unlikely]]
             fail_space(dlpack::kCpu);
-        if (!view_array(object, info, view, kept_)) [[unlikely]]
+        if (!view_array(object, info, signature_.space, view, kept_)) [[unlikely]]
             fail_type();
         if (!reachable(signature_.space, view.device_type)) [[unlikely]]
             fail_space(view.device_type);

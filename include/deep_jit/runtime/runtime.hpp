@@ -10,9 +10,13 @@
 #include <vector>
 
 #include <deep_jit/cache/disk.hpp>
+#include <deep_jit/cache/explain.hpp>
 #include <deep_jit/cache/hot_table.hpp>
 #include <deep_jit/cache/memory.hpp>
+#include <deep_jit/cache/node_flight.hpp>
+#include <deep_jit/cache/prune.hpp>
 #include <deep_jit/cache/single_flight.hpp>
+#include <deep_jit/cache/statistics.hpp>
 #include <deep_jit/runtime/arguments.hpp>
 #include <deep_jit/runtime/backend_concept.hpp>
 #include <deep_jit/runtime/config.hpp>
@@ -54,7 +58,8 @@ public:
     MemCache<std::string, std::shared_ptr<Kernel>> mem_cache;  ///< by `<tag>.<digest>`
     LazyValue<hash::FNV1a> hash_base;                          ///< digest components 1 and 2
 
-    /// Throws ConfigError for environment variables with invalid values.
+    /// Throws ConfigError for environment variables with invalid values, and CacheError for a
+    /// cache root that others can put code into.
     explicit Runtime(Config library_config)
         : config(std::move(library_config)),
           env(config.env_prefix),
@@ -64,7 +69,12 @@ public:
           backend(config, env, disk_cache.paths, device),
           parser(config.include_dirs, config.include_prefixes),
           hash_base(
-              [this] { return digest_base(config.extra_signature, backend.compiler_hash()); }) {
+              [this] { return digest_base(config.extra_signature, backend.compiler_hash()); }),
+          limit_(CacheLimit::from_env(env)),
+          node_flight_(env) {
+        disk_cache.on_quarantined = [this](const std::string& name) {
+            statistics_.add({.kind = CacheEvent::Kind::quarantined, .name = name});
+        };
         take_defaults();
     }
 
@@ -84,14 +94,18 @@ public:
         const Defaults* defaults = current_defaults();
         const std::uint64_t hash = hot_hash(tag, source, options, defaults);
         const auto same = [&](const HotEntry& entry) {
-            return entry.defaults == defaults && entry.tag == tag && entry.source == source &&
+            return entry.defaults == defaults && entry.tag() == tag && entry.source == source &&
                    same_options(entry.options, options);
         };
-        if (const HotEntry* entry = hot_.find(hash, same)) [[likely]]
+        if (const HotEntry* entry = hot_.find(hash, same)) [[likely]] {
+            statistics_.memory_hit(entry->name);
             return entry->kernel.get();
+        }
         const GilRelease no_gil;
-        auto kernel = find_or_load(tag, source, options);
-        auto entry = std::make_unique<HotEntry>(defaults, tag, source, options, kernel);
+        std::string name;
+        auto kernel = find_or_load(tag, source, options, name);
+        auto entry = std::make_unique<HotEntry>(defaults, std::move(name), tag.size(), source,
+                                                options, kernel);
         return hot_.insert(hash, std::move(entry), same)->kernel.get();
     }
 
@@ -109,6 +123,23 @@ public:
     /// Digest of `source` under these options: 32 hexadecimal digits.
     std::string cache_key(std::string_view source, const CompilerOptions& options = {}) {
         return digest_of(source, effective_options(options));
+    }
+
+    /// What the caches did since this runtime was made.
+    Statistics statistics() const { return statistics_.snapshot(); }
+
+    /// See StatisticsRecorder::set_callback.
+    void set_cache_event_callback(StatisticsRecorder::Callback callback) {
+        statistics_.set_callback(std::move(callback));
+    }
+
+    /// Why a kernel is not in the disk cache: the entries of the same tag that are there, each
+    /// with the components of the key that differ; the most alike first. Throws as `cache_key`.
+    std::vector<MissReason> explain_miss(std::string_view tag, std::string_view source,
+                                         const CompilerOptions& options = {}) {
+        check_tag(tag);
+        return deep_jit::explain_miss(disk_cache.paths, tag,
+                                      components_of(source, effective_options(options)));
     }
 
     /// Launches `kernel` with `default_launch_options` overridden by `options`. Arguments are
@@ -132,16 +163,20 @@ private:
 
     struct HotEntry {
         const Defaults* defaults;
-        std::string tag;
+        std::string name;  ///< <tag>.<digest>
+        std::size_t tag_size;
         std::string source;
         CompilerOptions options;
         StripedPtr<Kernel> kernel;
 
-        HotEntry(const Defaults* its_defaults, std::string_view its_tag,
+        std::string_view tag() const { return std::string_view(name).substr(0, tag_size); }
+
+        HotEntry(const Defaults* its_defaults, std::string its_name, std::size_t its_tag_size,
                  std::string_view its_source, const CompilerOptions& its_options,
                  const std::shared_ptr<Kernel>& its_kernel)
             : defaults(its_defaults),
-              tag(its_tag),
+              name(std::move(its_name)),
+              tag_size(its_tag_size),
               source(its_source),
               options(its_options),
               kernel(its_kernel) {}
@@ -226,11 +261,17 @@ private:
         return std::string(tag) + "." + digest_of(source, effective);
     }
 
+    KeyComponents components_of(std::string_view source, const CompilerOptions& effective) {
+        return KeyComponents::of(config.extra_signature, backend.compiler_hash(),
+                                 backend.key_flags(effective), backend.key_hook(effective), source,
+                                 parser.parse_into_hash(source));
+    }
+
     std::shared_ptr<Kernel> find_or_load(std::string_view tag, std::string_view source,
-                                         const CompilerOptions& options) {
+                                         const CompilerOptions& options, std::string& key) {
         check_tag(tag);
         const auto effective = effective_options(options);
-        const std::string key = key_of(tag, source, effective);
+        key = key_of(tag, source, effective);
         return mem_cache.get_or_create(key, [&]() -> std::shared_ptr<Kernel> {
             const Artifact artifact = obtain(key, source, effective);
             return B::load(LoadRequest{artifact.checked->artifact, artifact.checked->path, key},
@@ -242,15 +283,83 @@ private:
     Artifact obtain(const std::string& key, std::string_view source,
                     const CompilerOptions& effective) {
         return building_.run(key, [&]() -> Artifact {
-            if (auto found = disk_cache.find(key, B::entry_files(), source))
-                return {std::make_shared<CheckedEntry>(*std::move(found)), nullptr};
-            return build(key, source, effective);
+            if (auto found = find_on_disk(key, source))
+                return {std::move(found), nullptr};
+            ProcessLock lock;
+            if (!disk_cache.paths.empty()) {
+                const Stopwatch watch;
+                const bool waited = node_flight_.enter(disk_cache.paths[0], key, lock);
+                if (waited)
+                    statistics_.add({.kind = CacheEvent::Kind::waited,
+                                     .name = key,
+                                     .seconds = watch.seconds()});
+                // Another process may have published it while this one waited, or just before.
+                if (waited || lock.held())
+                    if (auto found = find_on_disk(key, source))
+                        return {std::move(found), nullptr};
+            }
+            const Stopwatch watch;
+            try {
+                auto built = build(key, source, effective);
+                lock.release();
+                statistics_.add(
+                    {.kind = CacheEvent::Kind::compiled, .name = key, .seconds = watch.seconds()});
+                if (built.unpublished == nullptr)
+                    prune();
+                return built;
+            } catch (...) {
+                lock.release_failed();
+                statistics_.add(
+                    {.kind = CacheEvent::Kind::failed, .name = key, .seconds = watch.seconds()});
+                throw;
+            }
+        });
+    }
+
+    std::shared_ptr<CheckedEntry> find_on_disk(const std::string& key, std::string_view source) {
+        const Stopwatch watch;
+        auto found = disk_cache.find(key, B::entry_files(), source);
+        if (!found)
+            return nullptr;
+        touch_entry(found->path);
+        statistics_.add({.kind = CacheEvent::Kind::disk_hit,
+                         .name = key,
+                         .root = found->root.native(),
+                         .seconds = watch.seconds()});
+        return std::make_shared<CheckedEntry>(*std::move(found));
+    }
+
+    /// Keeps the first root within `JIT_CACHE_LIMIT`, when that is due.
+    void prune() {
+        prune_when_due(disk_cache.paths[0], limit_, [this](const std::string& name, std::uint64_t) {
+            statistics_.add({.kind = CacheEvent::Kind::evicted, .name = name});
         });
     }
 
     Artifact build(const std::string& key, std::string_view source,
                    const CompilerOptions& effective) {
         auto entry = std::make_shared<PrivateBuild>(disk_cache.new_entry(key));
+        if (entry->commit_path.empty())
+            return build_in(entry, key, source, effective);
+        try {
+            return build_in(entry, key, source, effective);
+        } catch (const CacheError& error) {
+            DiskCache::warn_unwritable(env, disk_cache.paths[0], error.what());
+        } catch (const Error&) {
+            // Below a root that is full, read-only by now or gone, nothing builds, and what the
+            // compiler says there tells nothing about the kernel.
+            const int error = entry->why_unusable();
+            if (error == 0)
+                throw;
+            DiskCache::warn_unwritable(env, disk_cache.paths[0], detail::errno_text(error));
+        }
+        const DiskCache nowhere({}, env);
+        return build_in(std::make_shared<PrivateBuild>(nowhere.new_entry(key)), key, source,
+                        effective);
+    }
+
+    Artifact build_in(std::shared_ptr<PrivateBuild> entry, const std::string& key,
+                      std::string_view source, const CompilerOptions& effective) {
         const auto files = B::entry_files();
         write_file_sync(entry->path / files.source_name, source);
         const auto published = entry->commit_path.empty() ? entry->path : entry->commit_path;
@@ -259,6 +368,8 @@ private:
             meta = backend.build(
                 BuildRequest<CompilerOptions>{entry->path, published, config, env, effective, key});
         } catch (const CompileError& error) {
+            if (!entry->commit_path.empty() && entry->why_unusable() != 0)
+                throw;
             // The message gets the place where the source can still be read.
             const auto kept = disk_cache.keep_failed(*entry);
             try_write_file_sync(kept / "compiler.log", error.log());
@@ -269,10 +380,11 @@ private:
         }
         meta["config"] = config.to_json();
         meta["compiler_options"] = effective.to_json();
+        meta["key"] = components_of(source, effective).to_json();
         write_file_sync(entry->path / "meta.json", meta.dump(2) + "\n");
         // From here on the bytes in memory count: what the disk does with them cannot hurt.
         auto artifact = std::make_shared<CheckedEntry>(
-            CheckedEntry{{}, read(entry->path / files.artifact_name)});
+            CheckedEntry{{}, read(entry->path / files.artifact_name), {}});
         entry->commit();
         artifact->path = entry->path;
         return {std::move(artifact), entry->committed ? nullptr : std::move(entry)};
@@ -283,6 +395,9 @@ private:
     std::vector<std::unique_ptr<Defaults>> all_defaults_;
     HotTable<HotEntry> hot_;
     SingleFlight<std::string, Artifact> building_;
+    StatisticsRecorder statistics_;
+    CacheLimit limit_;
+    NodeFlight node_flight_;
 };
 
 /// A runtime that is made at its first use.

@@ -52,8 +52,10 @@ TEST(CudaNvrtcFlags, EverySpellingOfAValue) {
               (Flags{"--include-path=/a b", "--include-path=/c", "--include-path=/d",
                      "--include-path=/e", "--include-path=/f", "--include-path=/g",
                      "--include-path=/h", "--undefine-macro=X", "--pre-include=y.h"}));
-    EXPECT_EQ(translate({"-arch=sm_90", "-arch", "compute_80", "-std", "c++17"}),
-              (Flags{"--gpu-architecture=sm_90", "--gpu-architecture=compute_80", "--std=c++17"}));
+    for (const Flags& spelling :
+         {Flags{"-arch=sm_90"}, {"-arch", "sm_90"}, {"--gpu-architecture", "sm_90"}})
+        EXPECT_EQ(translate(spelling), Flags{"--gpu-architecture=sm_90"});
+    EXPECT_EQ(translate({"-std", "c++17"}), Flags{"--std=c++17"});
     EXPECT_EQ(translate({"-Xptxas", "-v,-O2", "--ptxas-options=-dlcm=cg"}),
               (Flags{"--ptxas-options=-v", "--ptxas-options=-O2", "--ptxas-options=-dlcm=cg"}));
     EXPECT_EQ(translate({"-ftz", "-fmad=false", "--prec-div", "true", "-prec-sqrt", "-DA"}),

@@ -21,6 +21,9 @@ TEST(CudaNvrtcLeading, EndsWithTheLastIncludeBeforeCode) {
               "/* one\n * two */\n#include <a>");
     EXPECT_EQ(leading_directives("#define F \\\n  x\n#include <a>\nx\n"),
               "#define F \\\n  x\n#include <a>");
+    EXPECT_EQ(leading_directives("#define X \\\n\n#include <a>\nx\n"),
+              "#define X \\\n\n#include <a>")
+        << "a blank line goes on with a directive";
     EXPECT_EQ(leading_directives("/* open\n#include <a>\n"), "");
     EXPECT_EQ(leading_directives("/* x */ int y;\n#include <a>\n"), "");
 }

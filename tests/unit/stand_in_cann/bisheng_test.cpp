@@ -91,6 +91,24 @@ TEST_F(StandInBisheng, FindsAdvancedApisOnlyWhereItIsTold) {
     EXPECT_EQ(bisheng(bisheng_flags()).status, 0);
 }
 
+TEST_F(StandInBisheng, WorksThroughLinksInOtherLayouts) {
+    write(directory / "kernel.asc", kernel_source("sigmoid"));
+    for (const std::string asc : {"aarch64-linux/asc", "x86_64-linux/asc", "asc"}) {
+        const TempDir other("toolkit");
+        fs::create_directories((other / asc).parent_path());
+        fs::create_directory(other / "bin");
+        fs::create_symlink(toolkit() / "bin/bisheng", other / "bin/bisheng");
+        fs::create_symlink(toolkit() / "asc", other / asc);
+        const auto result =
+            run_tool((other / "bin/bisheng").string(),
+                     {"--npu-arch=dav-3510", "--cce-aicore-only", "-o", "kernel.rel.o",
+                      "-I" + (other / asc).string() + "/include/adv_api", "kernel.asc"},
+                     directory.path());
+        EXPECT_EQ(result.status, 0) << result.output;
+        EXPECT_TRUE(fs::remove(directory / "kernel.rel.o"));
+    }
+}
+
 TEST_F(StandInBisheng, LeavesItsIntermediates) {
     const auto result = bisheng(with(bisheng_flags(), {"-save-temps"}));
     EXPECT_EQ(result.status, 0) << result.output;

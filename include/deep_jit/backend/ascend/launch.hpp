@@ -115,7 +115,7 @@ private:
             given += (i > 0 ? ", " : "") + str::to_text(arguments.infos[i].size);
         fail(str::format(
             "wrong arguments: its parameters take {} bytes, the {} argument(s) given take {}, "
-            "their sizes are ({})",
+            "their sizes are ({}). (JIT_CHECK_ARGUMENTS=0 turns this check off)",
             *kernel_.argument_bytes_, arguments.count, size_, given));
     }
 

@@ -137,6 +137,11 @@ inline constexpr const char* kMathMacros = R"(
 #endif
 )";
 
+inline constexpr const char* kOffsetof = R"(
+#undef offsetof
+#define offsetof(type, member) ((size_t)__INTADDR__(&(((type*)0)->member)))
+)";
+
 inline constexpr const char* kIntegerMacros = R"(
 #define INT8_MAX 127
 #define INT16_MAX 32767
@@ -195,10 +200,7 @@ inline std::vector<Header> make_headers() {
     };
     both("stdint", "", kIntegerMacros);
     both("limits", "", kLimitMacros);
-    both("stddef",
-         "#ifndef offsetof\n#define offsetof(type, member) __builtin_offsetof(type, "
-         "member)\n#endif\n",
-         "");
+    both("stddef", kOffsetof, "");
     both("float", kFloatMacros, "");
     both("string", "", "namespace std { using ::memcpy; using ::memset; }\n");
     both("stdlib", "", "namespace std { using ::malloc; using ::free; using ::abs; }\n");

@@ -36,7 +36,7 @@ inline std::string_view leading_directives(std::string_view source) {
             if (!in_comment && close + 2 != line.size())
                 break;
         } else if (line.starts_with("#") || continued) {
-            if (line.substr(1).find("include") != std::string_view::npos)
+            if (line.find("include") != std::string_view::npos)
                 end = stop;
             continued = line.ends_with("\\");
         } else if (!line.empty() && !line.starts_with("//")) {

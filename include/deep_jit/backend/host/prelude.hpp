@@ -27,7 +27,7 @@ inline constexpr const char* kPreludeHead = R"(#pragma GCC system_header
 #define __device__
 #define __host__
 #define __forceinline__ inline __attribute__((always_inline))
-#define __noinline__ __attribute__((noinline))
+#define __noinline__  // libstdc++ writes __attribute__((__noinline__)): nothing is right there too
 #define __launch_bounds__(...)
 #define __cluster_dims__(...)
 #define __grid_constant__

@@ -26,6 +26,7 @@ static inline void check_threads(const dim3& threads) {
 /// Runs a SIMT function in all threads, and waits for them.
 template <auto Function, typename... Arguments>
 static inline void asc_vf_call(dim3 threads, Arguments&&... arguments) {
+    dj_stand_in::core->poll(dj_stand_in::core);
     dj_stand_in::check_threads(threads);
     blockDim = threads;
     blockIdx = dim3(get_block_idx(), 0, 0);
