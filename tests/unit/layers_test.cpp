@@ -26,7 +26,7 @@ std::string folder_of(const fs::path& path) {
 const std::map<std::string, std::vector<std::string>> kAllowed = {
     {"utils", {}},
     {"source", {"utils"}},
-    {"cache", {"utils"}},
+    {"cache", {"utils", "source"}},
     {"runtime", {"utils", "source", "cache", ""}},
 };
 

@@ -23,13 +23,20 @@
 
 #if defined(__SANITIZE_THREAD__)
 #define DJ_TEST_TSAN 1
+#elif defined(__SANITIZE_ADDRESS__)
+#define DJ_TEST_ASAN 1
 #elif defined(__has_feature)
 #if __has_feature(thread_sanitizer)
 #define DJ_TEST_TSAN 1
+#elif __has_feature(address_sanitizer)
+#define DJ_TEST_ASAN 1
 #endif
 #endif
 #ifndef DJ_TEST_TSAN
 #define DJ_TEST_TSAN 0
+#endif
+#ifndef DJ_TEST_ASAN
+#define DJ_TEST_ASAN 0
 #endif
 
 namespace deep_jit_test {

@@ -10,6 +10,7 @@
 
 #include <deep_jit/cache/process_lock.hpp>
 #include <deep_jit/utils/env.hpp>
+#include <deep_jit/utils/filesystem.hpp>
 #include <deep_jit/utils/log.hpp>
 
 namespace deep_jit {
@@ -57,11 +58,13 @@ public:
     }
 
 private:
-    /// The same for all paths that lead to one directory.
+    /// The same for all paths that lead to one directory. The first process makes it: the others
+    /// must not see another identity.
     static std::string identity_of(const std::filesystem::path& root) {
         struct stat info {};
-        return ::stat(root.c_str(), &info) == 0 ? str::format("{}:{}", info.st_dev, info.st_ino)
-                                                : root.string();
+        if (try_make_dirs(root) == 0 && ::stat(root.c_str(), &info) == 0)
+            return str::format("{}:{}", info.st_dev, info.st_ino);
+        return root.string();
     }
 
     Env env_;

@@ -190,6 +190,7 @@ private:
                 staging.release();
         }
         std::atomic<bool> keep{false};  ///< someone was given its path
+        bool source_kept = false;       ///< it failed for good, and `path` was moved away
     };
 
     /// An artifact just found or built. What could not be published lives as long as someone
@@ -348,7 +349,7 @@ private:
         } catch (const Error&) {
             // Below a root that is full, read-only by now or gone, nothing builds, and what the
             // compiler says there tells nothing about the kernel.
-            const int error = entry->why_unusable();
+            const int error = entry->source_kept ? 0 : entry->why_unusable();
             if (error == 0)
                 throw;
             DiskCache::warn_unwritable(env, disk_cache.paths[0], detail::errno_text(error));
@@ -371,6 +372,7 @@ private:
             if (!entry->commit_path.empty() && entry->why_unusable() != 0)
                 throw;
             // The message gets the place where the source can still be read.
+            entry->source_kept = true;
             const auto kept = disk_cache.keep_failed(*entry);
             try_write_file_sync(kept / "compiler.log", error.log());
             const auto kept_source = (kept / files.source_name).string();
