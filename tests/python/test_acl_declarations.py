@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import zipfile
 
 import pytest
@@ -19,31 +20,36 @@ INSIDE = "torch_npu/include/third_party/acl/inc/"
 
 def download_headers(target):
     """Unpacks ACL's headers of the wheel. Any platform's do."""
-    downloads = target.with_suffix(".download")
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", WHEEL]
-    command += [
-        "--only-binary=:all:",
-        "--python-version=3.11",
-        "--platform=manylinux_2_28_x86_64",
-    ]
-    command += ["--disable-pip-version-check", "--retries=1", f"--dest={downloads}"]
-    try:
-        done = subprocess.run(
-            command, check=False, capture_output=True, text=True, timeout=180
-        )
-        problem = done.stderr.strip().splitlines()[-1:] if done.returncode else []
-    except subprocess.TimeoutExpired:
-        problem = ["no answer"]
-    wheels = list(downloads.glob("*.whl"))
-    if not wheels:
-        pytest.skip(f"the wheel {WHEEL} cannot be had: {' '.join(problem)}")
-    unfinished = target.with_suffix(".unfinished")
-    with zipfile.ZipFile(wheels[0]) as wheel:
-        names = [name for name in wheel.namelist() if name.startswith(INSIDE + "acl/")]
-        wheel.extractall(unfinished, names)
-    shutil.rmtree(downloads)
-    (unfinished / INSIDE).rename(target)
-    shutil.rmtree(unfinished)
+    with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
+        command = [
+            sys.executable,
+            "-m",
+            "pip",
+            "download",
+            "--quiet",
+            "--no-deps",
+            WHEEL,
+        ]
+        command += ["--only-binary=:all:", "--platform=manylinux_2_28_x86_64"]
+        command += ["--python-version=3.11", "--retries=1", f"--dest={scratch}"]
+        command += ["--disable-pip-version-check"]
+        try:
+            done = subprocess.run(
+                command, check=False, capture_output=True, text=True, timeout=180
+            )
+            problem = "".join(done.stderr.strip().splitlines()[-1:])
+        except subprocess.TimeoutExpired:
+            problem = "no answer"
+        wheels = list(pathlib.Path(scratch).glob("*.whl"))
+        if not wheels:
+            pytest.skip(f"the wheel {WHEEL} cannot be had: {problem}")
+        with zipfile.ZipFile(wheels[0]) as wheel:
+            names = [
+                name for name in wheel.namelist() if name.startswith(INSIDE + "acl/")
+            ]
+            wheel.extractall(scratch, names)
+        shutil.rmtree(target, ignore_errors=True)
+        (pathlib.Path(scratch) / INSIDE).rename(target)
 
 
 @pytest.fixture(scope="module")

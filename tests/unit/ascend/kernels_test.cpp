@@ -20,18 +20,9 @@ protected:
         jit = std::make_unique<JIT>(config());
     }
 
-    /// Quoted includes are not for kernels of this library.
     static std::string source_of(const std::string& name) {
-        std::string out;
-        const auto path = fs::path(DEEP_JIT_REPO_ROOT) / "tests/stand_in/cann/kernels";
-        for (auto line : str::split(slurp(path / (name + ".asc")), '\n')) {
-            if (line.starts_with("#include \"")) {
-                line[9] = '<';
-                line[line.rfind('"')] = '>';
-            }
-            out += line + "\n";
-        }
-        return out;
+        return slurp(fs::path(DEEP_JIT_REPO_ROOT) / "tests/stand_in/cann/kernels" /
+                     (name + ".asc"));
     }
 
     template <typename... Args>
@@ -150,6 +141,25 @@ TEST_F(AscendKernels, AnAdvancedApi) {
     const auto values = out.values();
     for (int i = 0; i < 64; ++i)
         EXPECT_NEAR(values[static_cast<std::size_t>(i)], 1 / (1 + std::exp(32.0 - i)), 1e-6);
+}
+
+TEST_F(AscendKernels, WhatGoesWrongOnADevice) {
+    const DeviceArray memory(std::vector<float>(16));
+    const auto kernel = jit->compile("faults", source_of("faults"));
+    blocking.set("1");
+    const JIT waiting(config());
+    const auto failure = [&](int what) {
+        return message_of<LaunchError>([&] {
+            waiting.launch(kernel, {.num_blocks = 2, .num_launch_timeout_secs = 1}, memory.data(),
+                           what);
+        });
+    };
+    EXPECT_CONTAINS(failure(1), "ACL_ERROR_RT_VECTOR_CORE_EXCEPTION (507035)");
+    EXPECT_CONTAINS(failure(2), "out of range");
+    EXPECT_CONTAINS(failure(3), "Kernel faults failed");
+    EXPECT_CONTAINS(failure(4), "ACL_ERROR_RT_VECTOR_CORE_TIMEOUT (507034)");
+    waiting.launch(kernel, {.num_blocks = 2}, memory.data(), 0);
+    EXPECT_EQ(memory.values()[0], 42);
 }
 
 TEST_F(AscendKernels, NoArguments) {

@@ -133,9 +133,20 @@ TEST_F(AscendProcess, NothingIsCalledOnceTheProcessEnds) {
     EXPECT_EQ(slurp(temp / "end"), "0 late calls");
 }
 
+TEST_F(AscendProcess, ACannThatIsTooOldIsNamedWhenItMatters) {
+    const ScopedEnv old("LD_LIBRARY_PATH", DEEP_JIT_TEST_CANN "/lib64-8.3");
+    EXPECT_RERUN("AscendProcessBody.DISABLED_LaunchesWithTooOldACann");
+}
+
 // --- Bodies that run as processes of their own -------------------------------------------------
 
 TEST(AscendProcessBody, DISABLED_ChecksScale) { check_scale(*global_jit); }
+
+TEST(AscendProcessBody, DISABLED_LaunchesWithTooOldACann) {
+    const auto text = message_of<ToolchainError>([] { check_scale(*global_jit); });
+    EXPECT_CONTAINS(text, "its ACL has no aclrtLaunchKernelWithHostArgs");
+    EXPECT_CONTAINS(text, "CANN 8.5.0 or newer is needed");
+}
 
 TEST(AscendProcessBody, DISABLED_ForksBeforeItsFirstUse) {
     JIT jit(Config("/", "NPUTEST"));

@@ -88,7 +88,14 @@ public:
     LazyFunction(const LazyFunction&) = delete;
     LazyFunction& operator=(const LazyFunction&) = delete;
 
-    Result operator()(Args... args) const { return get()(args...); }
+    // The library has its own names for the structures that these functions take.
+#if defined(__clang__)
+    [[clang::no_sanitize("function")]]
+#endif
+    Result
+    operator()(Args... args) const {
+        return get()(args...);
+    }
 
     /// Address of the function. Throws ToolchainError when there is none.
     Pointer get() const {
