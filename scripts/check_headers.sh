@@ -10,7 +10,7 @@ if [ ${#compilers[@]} -eq 0 ]; then
     done
 fi
 
-mapfile -t headers < <(find include -name '*.hpp' ! -path '*/backend/cuda/*' ! -name python_api.hpp | sort)
+mapfile -t headers < <(find include -name '*.hpp' ! -path '*/backend/cuda/*' ! -path '*/python/*' ! -name python_api.hpp | sort)
 mapfile -t cuda_headers < <(find include -path '*/backend/cuda/*.hpp' | sort)
 mapfile -t python_headers < <(find include -name python_api.hpp)
 skipped=0

@@ -11,7 +11,8 @@ include_all() {
     shift
     printf '#include <%s>\n' "${@#include/}" >"build/tidy/$name.cpp"
 }
-mapfile -t headers < <(find include -name '*.hpp' ! -path '*/backend/cuda/*' ! -name python_api.hpp | sort)
+mapfile -t headers < <(find include -name '*.hpp' ! -path '*/backend/cuda/*' ! -path '*/python/*' \
+    ! -name python_api.hpp | sort)
 include_all all "${headers[@]}"
 sources=(build/tidy/all.cpp examples/scale/main.cpp examples/kernel_library/src/mykernels.cpp)
 if [ ${#cuda[@]} -gt 0 ] && [ -e include/deep_jit/backend/cuda/backend.hpp ]; then

@@ -19,7 +19,10 @@ public:
     DeviceFloats& operator=(const DeviceFloats&) = delete;
     ~DeviceFloats() { driver::lazy_cuMemFree(address_); }
 
-    float* get() const { return reinterpret_cast<float*>(address_); }
+    float* get() const {
+        return reinterpret_cast<float*>(
+            address_);  // NOLINT(performance-no-int-to-ptr): CUdeviceptr
+    }
     void upload(const float* from) const {
         must(driver::lazy_cuMemcpyHtoD(address_, from, bytes_), "cuMemcpyHtoD");
     }

@@ -84,11 +84,32 @@ TEST(Command, TheProgramIsFoundInPath) {
 
 TEST(Command, ArgumentsAreTakenLiterally) {
     const TempDir dir;
-    const std::vector<std::string> odd = {
-        "",      " ",     "a b",  "'",          "\"",    "\\",     "$HOME", "$(touch pwned)",
-        "`touch pwned`",  ";",    "; touch pwned", "|",  "> pwned", "*",    "?",
-        "~",     "\n",    "a\nb", "\t",         "-n",    "--",     "%s",    "\xff\xfe",
-        "{a,b}", "&& touch pwned",              "#"};
+    const std::vector<std::string> odd = {"",
+                                          " ",
+                                          "a b",
+                                          "'",
+                                          "\"",
+                                          "\\",
+                                          "$HOME",
+                                          "$(touch pwned)",
+                                          "`touch pwned`",
+                                          ";",
+                                          "; touch pwned",
+                                          "|",
+                                          "> pwned",
+                                          "*",
+                                          "?",
+                                          "~",
+                                          "\n",
+                                          "a\nb",
+                                          "\t",
+                                          "-n",
+                                          "--",
+                                          "%s",
+                                          "\xff\xfe",
+                                          "{a,b}",
+                                          "&& touch pwned",
+                                          "#"};
     std::vector<std::string> command = {"/bin/sh", "-c", "printf '<%s>' \"$@\"", "sh"};
     command.insert(command.end(), odd.begin(), odd.end());
     const auto result = call_external_command(command, dir.path());
@@ -127,15 +148,13 @@ TEST(Command, RunsInTheGivenDirectory) {
 
 TEST(Command, AMissingDirectoryIsNamed) {
     const TempDir dir;
-    EXPECT_CONTAINS(message_of<ToolchainError>([&] {
-                        call_external_command({"/bin/true"}, dir / "gone");
-                    }),
-                    (dir / "gone").string());
+    EXPECT_CONTAINS(
+        message_of<ToolchainError>([&] { call_external_command({"/bin/true"}, dir / "gone"); }),
+        (dir / "gone").string());
     deep_jit_test::write(dir / "file", "");
-    EXPECT_CONTAINS(message_of<ToolchainError>([&] {
-                        call_external_command({"/bin/true"}, dir / "file");
-                    }),
-                    (dir / "file").string());
+    EXPECT_CONTAINS(
+        message_of<ToolchainError>([&] { call_external_command({"/bin/true"}, dir / "file"); }),
+        (dir / "file").string());
 }
 
 TEST(Command, MuchOutput) {
@@ -197,7 +216,8 @@ TEST(Command, BlockedAndIgnoredSignalsAreNotPassedOn) {
 }
 
 TEST(Command, InterruptingSignalsDoNotHurt) {
-    struct sigaction action {}, old {};
+    struct sigaction action {
+    }, old{};
     action.sa_handler = [](int) {};
     ::sigaction(SIGUSR1, &action, &old);  // without SA_RESTART
     std::atomic<bool> stop{false};
@@ -263,8 +283,8 @@ TEST(Command, ManyThreads) {
     for (int t = 0; t < 8; ++t)
         threads.emplace_back([t, &bad] {
             for (int i = 0; i < 10; ++i) {
-                const auto result = shell("echo " + std::to_string(t * 100 + i) + "; exit " +
-                                          std::to_string(t));
+                const auto result =
+                    shell("echo " + std::to_string(t * 100 + i) + "; exit " + std::to_string(t));
                 if (result.exit_code != t || result.output != std::to_string(t * 100 + i) + "\n")
                     ++bad[static_cast<std::size_t>(t)];
             }
@@ -274,7 +294,8 @@ TEST(Command, ManyThreads) {
 }
 
 TEST(Command, TextReadsBackInAShell) {
-    const std::vector<std::string> command = {"printf", "<%s>", "a b", "it's", "$(touch pwned)", ""};
+    const std::vector<std::string> command = {"printf", "<%s>",           "a b",
+                                              "it's",   "$(touch pwned)", ""};
     EXPECT_EQ(command_text(command), "printf '<%s>' 'a b' 'it'\\''s' '$(touch pwned)' ''");
     EXPECT_EQ(shell(command_text(command)).output, "<a b><it's><$(touch pwned)><>");
 }

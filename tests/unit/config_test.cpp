@@ -43,7 +43,9 @@ TEST(Config, ThePrefix) {
 }
 
 TEST(Config, IncludeDirectoriesAndPrefixes) {
-    EXPECT_CONTAINS(message_of<ConfigError>([] { Config("/r", "X", "", {"/a", "rel"}); }),
+    EXPECT_CONTAINS(message_of<ConfigError>([] {
+                        Config("/r", "X", "", {"/a", "rel"});
+                    }),
                     "must be absolute: 'rel'");
     EXPECT_THROW(Config("/r", "X", "", {""}), ConfigError);
     EXPECT_THROW(Config("/r", "X", "", {"/a"}, {"a/", ""}), ConfigError);

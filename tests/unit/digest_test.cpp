@@ -79,8 +79,8 @@ TEST(KernelDigest, EveryComponentCountsAndBoundariesToo) {
 
 TEST(KernelDigest, NoTwoListsOfShortStringsShareACode) {
     // Every list of up to 3 strings of up to 2 letters from a small alphabet.
-    const V words = {"", "a", "b", " ", "ab", "a ", " b", std::string("\0", 1),
-                     std::string("\1\0", 2)};
+    const V words = {
+        "", "a", "b", " ", "ab", "a ", " b", std::string("\0", 1), std::string("\1\0", 2)};
     std::set<std::string> seen;
     std::size_t count = 0;
     const auto add = [&](const V& list) {

@@ -310,8 +310,7 @@ TEST_F(DiskCacheTest, ADamagedEntryInAReadOnlyRootIsLeftWhereItIs) {
 
 TEST_F(DiskCacheTest, AReadOnlyRootServesButTakesNothing) {
     ASSERT_TRUE(publish(cache_, "s", "a"));
-    for (const auto& path : {root_ / "cache", root_ / "tmp", root_})
-        ::chmod(path.c_str(), 0555);
+    for (const auto& path : {root_ / "cache", root_ / "tmp", root_}) ::chmod(path.c_str(), 0555);
     fs::create_directories(dir_ / "tmp");
     ::chmod((dir_ / "tmp").c_str(), 0777);
     write(dir_ / "log", "");
@@ -393,7 +392,9 @@ TEST_F(DiskCacheTest, RelativeRootsAreMadeAbsolute) {
     const ScopedDirectory elsewhere("/");
     ASSERT_TRUE(publish(cache, "s", "a"));
     EXPECT_TRUE(fs::exists(dir_ / "root2" / "cache" / kName / ".committed"));
-    EXPECT_CONTAINS(message_of<ConfigError>([] { DiskCache({"/a", ""}); }),
+    EXPECT_CONTAINS(message_of<ConfigError>([] {
+                        DiskCache({"/a", ""});
+                    }),
                     "contains an empty path");
 }
 

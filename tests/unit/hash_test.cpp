@@ -38,12 +38,20 @@ TEST(Digest, BoundariesCount) {
         for (const auto& part : parts) hash.update(part);
         return hash.get_hex_digest();
     };
-    const std::vector<std::vector<std::string>> lists = {
-        {},          {""},          {"", ""},        {"ab", "c"}, {"a", "bc"},
-        {"abc"},     {"abc", ""},   {"", "abc"},     {"a", "b", "c"},
-        {std::string("\0", 1)},     {std::string("\0\0", 2)},
-        {std::string("a\0", 2)},    {std::string("a\0b", 3)},
-        {"a", std::string("\0", 1)}};
+    const std::vector<std::vector<std::string>> lists = {{},
+                                                         {""},
+                                                         {"", ""},
+                                                         {"ab", "c"},
+                                                         {"a", "bc"},
+                                                         {"abc"},
+                                                         {"abc", ""},
+                                                         {"", "abc"},
+                                                         {"a", "b", "c"},
+                                                         {std::string("\0", 1)},
+                                                         {std::string("\0\0", 2)},
+                                                         {std::string("a\0", 2)},
+                                                         {std::string("a\0b", 3)},
+                                                         {"a", std::string("\0", 1)}};
     std::map<std::string, std::size_t> seen;
     for (std::size_t i = 0; i < lists.size(); ++i)
         EXPECT_TRUE(seen.emplace(of(lists[i]), i).second)

@@ -143,9 +143,9 @@ TEST_F(Identity, ManyAtOnce) {
     for (int t = 0; t < 8; ++t)
         threads.emplace_back([&] {
             for (int i = 0; i < 10; ++i)
-                if (remember_identity(roots_, program_, "q" + std::to_string(i),
-                                      [&] { return "a" + std::to_string(i); }) !=
-                    "a" + std::to_string(i))
+                if (remember_identity(roots_, program_, "q" + std::to_string(i), [&] {
+                        return "a" + std::to_string(i);
+                    }) != "a" + std::to_string(i))
                     ++wrong;
         });
     for (auto& thread : threads) thread.join();

@@ -21,8 +21,7 @@ TEST(Json, OneLine) {
     value["a"] = json::array_t{json(true), json(), json("x"), json(1.5)};
     value["empty"] = json::object();
     value["none"] = json::array();
-    EXPECT_EQ(value.dump(),
-              R"({"b": 1, "a": [true, null, "x", 1.5], "empty": {}, "none": []})");
+    EXPECT_EQ(value.dump(), R"({"b": 1, "a": [true, null, "x", 1.5], "empty": {}, "none": []})");
 }
 
 TEST(Json, Indented) {
@@ -90,27 +89,74 @@ TEST(Json, NumbersDoNotDependOnTheLocale) {
 }
 
 TEST(Json, RejectsWhatIsNotJson) {
-    const std::string texts[] = {"",          " ",         "{",        "}",          "[",
-                                 "]",         "[1,]",      "[,1]",     "[1 2]",      "{,}",
-                                 "{\"a\"}",   "{\"a\":}",  "{a:1}",    "{\"a\":1,}", "{1:2}",
-                                 "tru",       "True",      "nul",      "nulll",      "falsey",
-                                 "01",        "-",         "+1",       ".5",         "1.",
-                                 "1.e3",      "1e",        "1e+",      "0x1",        "--1",
-                                 "-01",       "00",        "NaN",      "Infinity",   "'a'",
-                                 "\"",        "\"a",       "\"\\",     "\"\\x\"",    "\"\\u\"",
-                                 "\"\\u12\"", "\"\\u123g\"", "\"\\u-123\"", "\"\\u+123\"", "1 1",
-                                 "{} {}",     "[]x",       "// a\n1",  "\"a\nb\"",   "\"a\tb\"",
-                                 "\xef\xbb\xbf{}", std::string("1\0", 2), std::string("\"\0\"", 3)};
+    const std::string texts[] = {"",
+                                 " ",
+                                 "{",
+                                 "}",
+                                 "[",
+                                 "]",
+                                 "[1,]",
+                                 "[,1]",
+                                 "[1 2]",
+                                 "{,}",
+                                 "{\"a\"}",
+                                 "{\"a\":}",
+                                 "{a:1}",
+                                 "{\"a\":1,}",
+                                 "{1:2}",
+                                 "tru",
+                                 "True",
+                                 "nul",
+                                 "nulll",
+                                 "falsey",
+                                 "01",
+                                 "-",
+                                 "+1",
+                                 ".5",
+                                 "1.",
+                                 "1.e3",
+                                 "1e",
+                                 "1e+",
+                                 "0x1",
+                                 "--1",
+                                 "-01",
+                                 "00",
+                                 "NaN",
+                                 "Infinity",
+                                 "'a'",
+                                 "\"",
+                                 "\"a",
+                                 "\"\\",
+                                 "\"\\x\"",
+                                 "\"\\u\"",
+                                 "\"\\u12\"",
+                                 "\"\\u123g\"",
+                                 "\"\\u-123\"",
+                                 "\"\\u+123\"",
+                                 "1 1",
+                                 "{} {}",
+                                 "[]x",
+                                 "// a\n1",
+                                 "\"a\nb\"",
+                                 "\"a\tb\"",
+                                 "\xef\xbb\xbf{}",
+                                 std::string("1\0", 2),
+                                 std::string("\"\0\"", 3)};
     for (const auto& text : texts) EXPECT_THROW(json::parse(text), Error) << "'" << text << "'";
 }
 
 TEST(Json, ErrorsSayWhere) {
     EXPECT_CONTAINS(message_of<Error>([] { json::parse("[1, x]"); }), "byte 4");
-    EXPECT_CONTAINS(message_of<Error>([] { json::parse("[] "); json::parse("[]]"); }), "byte 2");
+    EXPECT_CONTAINS(message_of<Error>([] {
+                        json::parse("[] ");
+                        json::parse("[]]");
+                    }),
+                    "byte 2");
 }
 
 TEST(Json, EveryPrefixOfADocumentIsAnError) {
-    const std::string text = R"({"a": [1.5e3, -2, "x\u0041\ud83d\ude00", true, false, null], "b": {}})";
+    const std::string text =
+        R"({"a": [1.5e3, -2, "x\u0041\ud83d\ude00", true, false, null], "b": {}})";
     EXPECT_EQ(json::parse(text).find("a")->get_if<json::array_t>()->size(), 6u);
     for (std::size_t i = 0; i < text.size(); ++i)
         EXPECT_THROW(json::parse(text.substr(0, i)), Error) << i;
@@ -139,7 +185,9 @@ TEST(Json, Blanks) {
     EXPECT_EQ(json::parse("{ }"), json::object());
     EXPECT_EQ(json::parse("[ ]"), json::array());
     EXPECT_THROW(json::parse("\f1"), Error) << "form feed is no JSON blank";
-    EXPECT_THROW(json::parse("\xc2\xa0""1"), Error);
+    EXPECT_THROW(json::parse("\xc2\xa0"
+                             "1"),
+                 Error);
 }
 
 TEST(Json, DepthIsLimited) {

@@ -167,8 +167,7 @@ TEST(LazyInit, AForkedChildUsesTheValueOfItsParent) {
 
 TEST(LazyInit, AForkedChildMakesItForItself) {
     LazyInit<pid_t> lazy([] { return ::getpid(); });
-    const auto result =
-        deep_jit_test::run_child([&] { return *lazy == ::getpid() ? 0 : 1; });
+    const auto result = deep_jit_test::run_child([&] { return *lazy == ::getpid() ? 0 : 1; });
     EXPECT_TRUE(result.ok()) << result;
     EXPECT_EQ(*lazy, ::getpid());
 }
@@ -186,14 +185,16 @@ TEST(LazyInit, AChildForkedWhileAnotherThreadIsInTheFactoryDoesNotHang) {
     std::thread maker([&] { lazy.get(); });
     std::thread waiter([&] { lazy.get(); });
     while (!inside) std::this_thread::yield();
-    const auto result = deep_jit_test::run_child([&] {
-        go = true;  // in the child's memory only
-        pid_t from_thread = 0;
-        std::thread other([&] { from_thread = *lazy; });
-        const pid_t mine = *lazy;
-        other.join();
-        return mine == ::getpid() && from_thread == mine ? 0 : 1;
-    }, 10);
+    const auto result = deep_jit_test::run_child(
+        [&] {
+            go = true;  // in the child's memory only
+            pid_t from_thread = 0;
+            std::thread other([&] { from_thread = *lazy; });
+            const pid_t mine = *lazy;
+            other.join();
+            return mine == ::getpid() && from_thread == mine ? 0 : 1;
+        },
+        10);
     EXPECT_TRUE(result.ok()) << result;
     EXPECT_FALSE(lazy.initialized());
     go = true;

@@ -19,8 +19,8 @@ std::uint64_t hash_of(const O& options) {
 }
 
 TEST(Options, UnsetFieldsInherit) {
-    const O base{.level = "2", .fast = true, .flags = std::vector<std::string>{"a"},
-                 .extra_flags = {"x"}};
+    const O base{
+        .level = "2", .fast = true, .flags = std::vector<std::string>{"a"}, .extra_flags = {"x"}};
     const O same = base.override_with({});
     EXPECT_TRUE(deep_jit::same_options(same, base));
     const O over = base.override_with({.fast = false, .extra_flags = {"y", "z"}});

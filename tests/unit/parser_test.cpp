@@ -34,26 +34,40 @@ TEST(ParseInclude, TheCanonicalFormWithBlanks) {
 }
 
 TEST(ParseInclude, UntrackedAngleIncludesAreIgnored) {
-    for (const char* line : {"#include <cstdint>", "#include <other/lib/a.h>", "#include <li>",
-                             "#include <lib>", "#include <LIB/a.h>", "#include <./lib/a.h>",
-                             "#include <>", "#include < >"})
+    for (const char* line :
+         {"#include <cstdint>", "#include <other/lib/a.h>", "#include <li>", "#include <lib>",
+          "#include <LIB/a.h>", "#include <./lib/a.h>", "#include <>", "#include < >"})
         EXPECT_EQ(tracked(line), std::nullopt) << line;
 }
 
 TEST(ParseInclude, OtherLinesAreNoIncludes) {
-    for (const char* line :
-         {"", " ", "#", "# ", "include <lib/a.h>", "#include", "#include ", "#includes <lib/a.h>",
-          "#include_next <lib/a.h>", "#import <lib/a.h>", "#Include <lib/a.h>",
-          "// #include <lib/a.h>", "/* */ #include <lib/a.h>", "x #include <lib/a.h>",
-          "##include <lib/a.h>", "#define include <lib/a.h>", "#pragma include <lib/a.h>",
-          "#if __has_include(<lib/a.h>)", "a < b > c", "#inc lude <lib/a.h>"})
+    for (const char* line : {"",
+                             " ",
+                             "#",
+                             "# ",
+                             "include <lib/a.h>",
+                             "#include",
+                             "#include ",
+                             "#includes <lib/a.h>",
+                             "#include_next <lib/a.h>",
+                             "#import <lib/a.h>",
+                             "#Include <lib/a.h>",
+                             "// #include <lib/a.h>",
+                             "/* */ #include <lib/a.h>",
+                             "x #include <lib/a.h>",
+                             "##include <lib/a.h>",
+                             "#define include <lib/a.h>",
+                             "#pragma include <lib/a.h>",
+                             "#if __has_include(<lib/a.h>)",
+                             "a < b > c",
+                             "#inc lude <lib/a.h>"})
         EXPECT_EQ(tracked(line), std::nullopt) << line;
 }
 
 TEST(ParseInclude, MacroIncludesAndCommentsBetweenTokensAreNotInterpreted) {
-    for (const char* line : {"#include HEADER", "#include HEADER(<lib/a.h>)",
-                             "#include /* c */ <lib/a.h>", "#/**/include <lib/a.h>",
-                             "#include \\", "#include_ <lib/a.h>"})
+    for (const char* line :
+         {"#include HEADER", "#include HEADER(<lib/a.h>)", "#include /* c */ <lib/a.h>",
+          "#/**/include <lib/a.h>", "#include \\", "#include_ <lib/a.h>"})
         EXPECT_EQ(tracked(line), std::nullopt) << line;
 }
 
@@ -154,10 +168,10 @@ TEST(ParserDigest, NamesAndPlacesOfIncludesCount) {
     write(dir / "lib" / "a.h", "same");
     write(dir / "lib" / "b.h", "same");
     std::set<std::string> seen;
-    for (const char* source : {"#include <lib/a.h>\n", "#include <lib/b.h>\n",
-                               "#include <lib/a.h>\n#include <lib/b.h>\n",
-                               "#include <lib/b.h>\n#include <lib/a.h>\n",
-                               "#include <lib/a.h>\n#include <lib/a.h>\n"})
+    for (const char* source :
+         {"#include <lib/a.h>\n", "#include <lib/b.h>\n",
+          "#include <lib/a.h>\n#include <lib/b.h>\n", "#include <lib/b.h>\n#include <lib/a.h>\n",
+          "#include <lib/a.h>\n#include <lib/a.h>\n"})
         EXPECT_TRUE(seen.insert(digest({dir.path()}, source)).second) << source;
     // Contents may not pass from one header to the next unseen.
     write(dir / "lib" / "a.h", "xy");
@@ -181,10 +195,9 @@ TEST(ParserDigest, ConditionsAreNotEvaluated) {
 
 TEST(ParserDigest, LineEndsAndByteOrderMark) {
     const TempDir dir;
-    for (const char* source :
-         {"#include <lib/no.h>", "x\n#include <lib/no.h>", "x\r\n#include <lib/no.h>\r\ny",
-          "\xef\xbb\xbf#include <lib/no.h>\n", "\n\n\n  #include <lib/no.h>  \n\n",
-          "\f#include <lib/no.h>\v\n"})
+    for (const char* source : {"#include <lib/no.h>", "x\n#include <lib/no.h>",
+                               "x\r\n#include <lib/no.h>\r\ny", "\xef\xbb\xbf#include <lib/no.h>\n",
+                               "\n\n\n  #include <lib/no.h>  \n\n", "\f#include <lib/no.h>\v\n"})
         EXPECT_THROW(digest({dir.path()}, source), ConfigError) << source;
     // One long line without an end.
     EXPECT_EQ(digest({}, std::string(1 << 20, '#')).size(), 32u);
@@ -205,9 +218,8 @@ TEST(ParserDigest, AHeaderThatCannotBeReadIsAnError) {
     write(dir / "lib" / "a.h", "");
     ::chmod((dir / "lib" / "a.h").c_str(), 0);
     const deep_jit_test::ScopedOrdinaryUser user;
-    EXPECT_CONTAINS(
-        message_of<CacheError>([&] { digest({dir.path()}, "#include <lib/a.h>\n"); }),
-        (dir / "lib" / "a.h").string());
+    EXPECT_CONTAINS(message_of<CacheError>([&] { digest({dir.path()}, "#include <lib/a.h>\n"); }),
+                    (dir / "lib" / "a.h").string());
 }
 
 TEST(ParserDigest, CyclesAreRejected) {
@@ -258,9 +270,8 @@ TEST(ParserDigest, ChainsAreLimited) {
               "#include <lib/" + std::to_string(i + 1) + ".h>\n");
     write(dir / "lib" / "400.h", "");
     EXPECT_EQ(digest({dir.path()}, "#include <lib/201.h>\n").size(), 32u);
-    EXPECT_CONTAINS(
-        message_of<ConfigError>([&] { digest({dir.path()}, "#include <lib/0.h>\n"); }),
-        "nested deeper than 200");
+    EXPECT_CONTAINS(message_of<ConfigError>([&] { digest({dir.path()}, "#include <lib/0.h>\n"); }),
+                    "nested deeper than 200");
 }
 
 TEST(ParserDigest, HeadersAreReadOnceInAParsersLife) {

@@ -126,13 +126,15 @@ TEST(SingleFlight, AChildForkedDuringAFlightStartsOver) {
         });
     });
     while (!inside) std::this_thread::yield();
-    const auto result = deep_jit_test::run_child([&] {
-        pid_t from_thread = 0;
-        std::thread other([&] { from_thread = flights.run(1, [] { return ::getpid(); }); });
-        other.join();
-        const pid_t mine = flights.run(1, [] { return ::getpid(); });
-        return mine == ::getpid() && from_thread == mine ? 0 : 1;
-    }, 10);
+    const auto result = deep_jit_test::run_child(
+        [&] {
+            pid_t from_thread = 0;
+            std::thread other([&] { from_thread = flights.run(1, [] { return ::getpid(); }); });
+            other.join();
+            const pid_t mine = flights.run(1, [] { return ::getpid(); });
+            return mine == ::getpid() && from_thread == mine ? 0 : 1;
+        },
+        10);
     EXPECT_TRUE(result.ok()) << result;
     go = true;
     maker.join();

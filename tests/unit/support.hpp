@@ -84,8 +84,8 @@ class TempDir {
 public:
     explicit TempDir(std::string_view name = kOddName) {
         const char* base = std::getenv("TMPDIR");
-        std::string pattern =
-            std::string(base != nullptr && base[0] == '/' ? base : "/tmp") + "/deep_jit_test.XXXXXX";
+        std::string pattern = std::string(base != nullptr && base[0] == '/' ? base : "/tmp") +
+                              "/deep_jit_test.XXXXXX";
         if (::mkdtemp(pattern.data()) == nullptr)
             throw std::runtime_error("cannot make a temporary directory");
         outer_ = pattern;
@@ -263,7 +263,7 @@ inline std::size_t count_of(std::string_view text, std::string_view part) {
 
 }  // namespace deep_jit_test
 
-#define EXPECT_CONTAINS(text, part)                                                             \
-    EXPECT_PRED2([](const std::string& t,                                                       \
-                    const std::string& p) { return t.find(p) != std::string::npos; },           \
-                 std::string(text), std::string(part))
+#define EXPECT_CONTAINS(text, part)                                                                \
+    EXPECT_PRED2(                                                                                  \
+        [](const std::string& t, const std::string& p) { return t.find(p) != std::string::npos; }, \
+        std::string(text), std::string(part))

@@ -1,7 +1,7 @@
 #include <string>
 
-#include <deep_jit/version.hpp>
 #include <gtest/gtest.h>
+#include <deep_jit/version.hpp>
 
 TEST(Version, PartsAndTextAgree) {
     const auto text = std::to_string(DEEP_JIT_VERSION_MAJOR) + "." +

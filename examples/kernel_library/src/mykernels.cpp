@@ -35,9 +35,8 @@ void wait() { deep_jit::host::Stream::default_stream().synchronize(); }
 void init(const std::string& library_root) {
     const auto root = std::filesystem::absolute(library_root);
     const auto include_dir = root / "include";
-    jit = deep_jit::create_lazy_jit<deep_jit::Host>(
-        deep_jit::Config(root, "MYKERNELS", "mykernels-" MYKERNELS_VERSION, {include_dir},
-                         {"mykernels/"}));
+    jit = deep_jit::create_lazy_jit<deep_jit::Host>(deep_jit::Config(
+        root, "MYKERNELS", "mykernels-" MYKERNELS_VERSION, {include_dir}, {"mykernels/"}));
 }
 
 void saxpy(std::vector<float>& y, const std::vector<float>& x, float a) {

@@ -221,7 +221,7 @@ private:
                                                      env.name_of("JIT_CACHE_DIR"), *list);
                 roots.emplace_back(std::move(root));
             }
-            return DiskCache(std::move(roots), env);
+            return DiskCache(roots, env);
         }
         const auto home = get_env<std::string>("HOME");
         if (home && !home->empty())

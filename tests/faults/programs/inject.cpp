@@ -153,6 +153,12 @@ int unlinkat(int directory, const char* path, int flags) {
     return real<int(int, const char*, int)>("unlinkat")(directory, path, flags);
 }
 
+int remove(const char* path) {
+    if (fails("unlink", path))
+        return -1;
+    return real<int(const char*)>("remove")(path);
+}
+
 int rmdir(const char* path) {
     if (fails("unlink", path))
         return -1;

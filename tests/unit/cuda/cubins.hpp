@@ -16,9 +16,7 @@
 namespace deep_jit_test {
 
 /// Where they are kept.
-inline fs::path cubin_directory() {
-    return DEEP_JIT_TEST_CUBINS;
-}
+inline fs::path cubin_directory() { return DEEP_JIT_TEST_CUBINS; }
 
 /// The CUBIN of `source` for sm_<arch>. Throws ToolchainError where there is no NVCC.
 inline std::string cubin_of(const std::string& source, const std::string& arch = "90a",
