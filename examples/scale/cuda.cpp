@@ -20,8 +20,8 @@ public:
     ~DeviceFloats() { driver::lazy_cuMemFree(address_); }
 
     float* get() const {
-        return reinterpret_cast<float*>(
-            address_);  // NOLINT(performance-no-int-to-ptr): CUdeviceptr
+        // NOLINTNEXTLINE(performance-no-int-to-ptr): a CUdeviceptr is an address
+        return reinterpret_cast<float*>(address_);
     }
     void upload(const float* from) const {
         must(driver::lazy_cuMemcpyHtoD(address_, from, bytes_), "cuMemcpyHtoD");

@@ -85,6 +85,7 @@ public:
             if (on_removed)
                 on_removed(entry.name, entry.bytes);
         }
+        trash_ = StagingDir();
         return report;
     }
 
@@ -113,13 +114,14 @@ public:
     /// Removes one entry, wherever its removal may be interrupted: it is gone or whole. True when
     /// it is gone.
     bool remove(const std::string& name) {
-        const auto path = root_ / "cache" / name;
-        StagingDir trash;
-        if (StagingDir::create(root_ / "tmp", "removed", trash) != 0)
+        // One private directory for all: making and removing one each time is half of the work.
+        if (trash_.empty() && StagingDir::create(root_ / "tmp", "removed", trash_) != 0)
             return false;
-        // An empty directory is replaced by the rename.
-        const int result = ::rename(path.c_str(), trash.entry_path().c_str());
-        return result == 0 || errno == ENOENT;
+        const auto target = trash_.entry_path() / name;
+        if (::rename((root_ / "cache" / name).c_str(), target.c_str()) != 0)
+            return errno == ENOENT;
+        safe_remove_all(target);
+        return true;
     }
 
 private:
@@ -202,6 +204,7 @@ private:
     }
 
     std::filesystem::path root_;
+    StagingDir trash_;
 };
 
 /// Prunes and sweeps `root` when that is due: by a stamp file, at most once an hour among all who

@@ -9,7 +9,7 @@ namespace {
 
 constinit thread_local std::size_t allocations = 0;
 
-void* allocate(std::size_t bytes, std::size_t alignment) {
+[[maybe_unused]] void* allocate(std::size_t bytes, std::size_t alignment) {
     ++allocations;
     void* memory = nullptr;
     if (::posix_memalign(&memory, alignment < sizeof(void*) ? sizeof(void*) : alignment,
@@ -22,6 +22,7 @@ void* allocate(std::size_t bytes, std::size_t alignment) {
 
 std::size_t deep_jit_test::allocations_of_this_thread() { return allocations; }
 
+#if !DJ_TEST_TSAN
 // The forms for arrays and without exceptions end up in these.
 void* operator new(std::size_t bytes) { return allocate(bytes, alignof(std::max_align_t)); }
 void* operator new(std::size_t bytes, std::align_val_t alignment) {
@@ -31,3 +32,4 @@ void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+#endif

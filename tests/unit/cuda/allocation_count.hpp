@@ -3,7 +3,12 @@
 
 #include <cstddef>
 
+#include "unit/support.hpp"
+
 namespace deep_jit_test {
+
+/// False under ThreadSanitizer, which has operators of its own.
+inline constexpr bool kAllocationsAreCounted = !DJ_TEST_TSAN;
 
 /// Calls of operator new, of any kind, by this thread so far.
 std::size_t allocations_of_this_thread();

@@ -10,7 +10,7 @@
 namespace {
 std::atomic<long> allocations{0};
 
-void* counted(std::size_t size, std::size_t align = 0) {
+[[maybe_unused]] void* counted(std::size_t size, std::size_t align = 0) {
     allocations.fetch_add(1, std::memory_order_relaxed);
     void* memory = align == 0 ? std::malloc(size == 0 ? 1 : size)
                               : std::aligned_alloc(align, (size + align - 1) / align * align);
@@ -20,6 +20,8 @@ void* counted(std::size_t size, std::size_t align = 0) {
 }
 }  // namespace
 
+// ThreadSanitizer has operators of its own.
+#if !DJ_TEST_TSAN
 // The compiler pairs these with its own declarations, but not always with each other.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"
@@ -40,6 +42,7 @@ void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory
 void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+#endif
 
 namespace {
 
@@ -55,6 +58,11 @@ long allocations_in(Action&& action) {
 
 class HotPath : public HostTest {
 protected:
+    void SetUp() override {
+        if (DJ_TEST_TSAN)
+            GTEST_SKIP() << "allocations are not counted here";
+    }
+
     HostJit jit_{config()};
 };
 
