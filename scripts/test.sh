@@ -49,7 +49,8 @@ step_ruff() {
 }
 step_python() {
     [ -d tests/python ] || { skip "there is no tests/python" && return; }
-    .venv/bin/python -m pytest -q tests/python --junitxml "$out/python.xml"
+    .venv/bin/python -m pip install --quiet --no-build-isolation --no-deps . &&
+        .venv/bin/python -m pytest -q tests/python --junitxml "$out/python.xml"
 }
 
 skip() { echo "skipped: $1" | tee "$out/skipped"; }

@@ -13,5 +13,5 @@ std::shared_ptr<AnyRuntime> make_host_runtime(const Config& config);
 std::shared_ptr<AnyRuntime> make_cuda_runtime(const Config& config);
 std::shared_ptr<AnyRuntime> make_ascend_runtime(const Config& config);
 
-}  // namespace python
+}  // namespace gnu::visibility("hidden")]]python
 }  // namespace deep_jit

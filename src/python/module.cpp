@@ -70,8 +70,7 @@ PyObject* new_runtime(PyTypeObject*, PyObject* args, PyObject* keywords) {
         if (PyTuple_GET_SIZE(args) != 1)
             raise(PyExc_TypeError, "Runtime takes the name of a backend, then keywords");
         const auto backend = text_of(PyTuple_GET_ITEM(args, 0), "backend");
-        const Ref options =
-            Ref::take(keywords != nullptr ? PyDict_Copy(keywords) : PyDict_New());
+        const Ref options = Ref::take(keywords != nullptr ? PyDict_Copy(keywords) : PyDict_New());
         auto runtime = make_runtime(backend, take_config(options.get()));
         std::vector<PyObject*> values;
         const Ref names = Ref::take(PySequence_Tuple(options.get()));
@@ -91,8 +90,15 @@ void add(PyObject* module, const char* name, PyObject* object) {
 }
 
 PyObject* make_module() {
-    static PyModuleDef definition{PyModuleDef_HEAD_INIT, "deep_jit._core", nullptr, -1, nullptr,
-                                  nullptr, nullptr, nullptr, nullptr};
+    static PyModuleDef definition{PyModuleDef_HEAD_INIT,
+                                  "deep_jit._core",
+                                  nullptr,
+                                  -1,
+                                  nullptr,
+                                  nullptr,
+                                  nullptr,
+                                  nullptr,
+                                  nullptr};
     Ref module = Ref::take(PyModule_Create(&definition));
     prepare_types(new_runtime);
     const auto add_type = [&](const char* name, PyTypeObject* type) {
@@ -125,7 +131,7 @@ PyObject* make_module() {
 }
 
 }  // namespace
-}  // namespace python
+}  // namespace gnu::visibility("hidden")]]python
 }  // namespace deep_jit
 
 PyMODINIT_FUNC PyInit__core() {

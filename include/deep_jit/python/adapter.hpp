@@ -89,15 +89,23 @@ constexpr unsigned supported_settings() {
     using S = LaunchSettings;
     unsigned out = 1U << S::kGrid | 1U << S::kStream;
     const auto add = [&](bool there, S::Field field) { out |= there ? 1U << field : 0U; };
-    add(requires(Options o) { o.block_dim; }, S::kBlock);
-    add(requires(Options o) { o.cluster_dim; }, S::kCluster);
-    add(requires(Options o) { o.num_smem_bytes; } || requires(Options o) { o.num_ubuf_bytes; },
+    add(
+        requires(Options o) { o.block_dim; }, S::kBlock);
+    add(
+        requires(Options o) { o.cluster_dim; }, S::kCluster);
+    add(
+        requires(Options o) { o.num_smem_bytes; } || requires(Options o) { o.num_ubuf_bytes; },
         S::kSmem);
-    add(requires(Options o) { o.cooperative; }, S::kCooperative);
-    add(requires(Options o) { o.enable_pdl; }, S::kPdl);
-    add(requires(Options o) { o.nonportable_cluster_size_allowed; }, S::kNonportableCluster);
-    add(requires(Options o) { o.num_threads; }, S::kNumThreads);
-    add(requires(Options o) { o.num_launch_timeout_secs; }, S::kTimeout);
+    add(
+        requires(Options o) { o.cooperative; }, S::kCooperative);
+    add(
+        requires(Options o) { o.enable_pdl; }, S::kPdl);
+    add(
+        requires(Options o) { o.nonportable_cluster_size_allowed; }, S::kNonportableCluster);
+    add(
+        requires(Options o) { o.num_threads; }, S::kNumThreads);
+    add(
+        requires(Options o) { o.num_launch_timeout_secs; }, S::kTimeout);
     return out;
 }
 
@@ -225,9 +233,9 @@ public:
 
     void launch(const LaunchSettings& settings, const std::uintptr_t* stream,
                 const Arguments& arguments) const override {
-        runtime_.backend.launch(
-            *kernel_, runtime_.default_launch_options,
-            detail::launch_options<typename B::LaunchOptions>(settings, stream), arguments);
+        runtime_.backend.launch(*kernel_, runtime_.default_launch_options,
+                                detail::launch_options<typename B::LaunchOptions>(settings, stream),
+                                arguments);
     }
 
 private:
@@ -320,8 +328,9 @@ public:
         if constexpr (std::is_pointer_v<Stream> && requires(Stream s) { B::synchronize(s); })
             B::synchronize(reinterpret_cast<Stream>(stream));
         else
-            throw LaunchError("This backend cannot wait for a stream; use the library of the "
-                              "stream");
+            throw LaunchError(
+                "This backend cannot wait for a stream; use the library of the "
+                "stream");
     }
     std::shared_ptr<AnyStream> default_stream() const override {
         if constexpr (requires { Stream::default_stream(); }) {
@@ -344,5 +353,5 @@ private:
     std::shared_ptr<Runtime<B>> runtime_;
 };
 
-}  // namespace python
+}  // namespace gnu::visibility("hidden")]]python
 }  // namespace deep_jit

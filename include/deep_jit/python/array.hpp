@@ -260,5 +260,5 @@ inline bool view_array(PyObject* object, const TypeInfo& info, Space space, Arra
     return true;
 }
 
-}  // namespace python
+}  // namespace gnu::visibility("hidden")]]python
 }  // namespace deep_jit

@@ -76,5 +76,5 @@ inline std::optional<std::uintptr_t> current_stream_for(const TypeInfo& array, i
     return std::nullopt;
 }
 
-}  // namespace python
+}  // namespace gnu::visibility("hidden")]]python
 }  // namespace deep_jit

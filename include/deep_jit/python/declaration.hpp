@@ -108,8 +108,8 @@ inline std::vector<std::string> tokens_of(std::string_view text) {
             skip_to(")" + std::string(text.substr(i + 2, open - i - 2)) + "\"", open);
             out.emplace_back("\"\"");
             line_start = false;
-        } else if (c == '"' || (c == '\'' && (out.empty() || i == 0 ||
-                                              !str::is_word_char(text[i - 1])))) {
+        } else if (c == '"' ||
+                   (c == '\'' && (out.empty() || i == 0 || !str::is_word_char(text[i - 1])))) {
             for (++i; i < text.size() && text[i] != c && text[i] != '\n'; ++i)
                 if (text[i] == '\\')
                     ++i;
@@ -210,7 +210,7 @@ inline Declared read_parameter(std::vector<std::string> tokens) {
     out.type = join_type(tokens);
     if (std::find(tokens.begin(), tokens.end(), "(") != tokens.end() ||
         std::find(tokens.begin(), tokens.end(), "&") != tokens.end())
-        return out;  // a pointer to a function, or a reference
+        return out;             // a pointer to a function, or a reference
     if (out.type == "GM_ADDR")  // Ascend C's name for an address
         tokens = {"void", "*"};
     const auto star = std::find(tokens.rbegin(), tokens.rend(), "*");
@@ -307,5 +307,5 @@ inline std::optional<std::vector<Declared>> parameters_in_name(std::string_view 
     return detail::read_parameters(tokens, *open);
 }
 
-}  // namespace python
+}  // namespace gnu::visibility("hidden")]]python
 }  // namespace deep_jit

@@ -84,5 +84,5 @@ inline bool is_contiguous(const Tensor& tensor) {
 }
 
 }  // namespace dlpack
-}  // namespace python
+}  // namespace gnu::visibility("hidden")]]python
 }  // namespace deep_jit

@@ -32,14 +32,13 @@ private:
         if (shared == nullptr)
             throw PythonError();
         ErrorClasses out{};
-        out.error =
-            find(shared, "Error", PyExc_RuntimeError,
-                 "Base of every error of deep_jit.\n\n"
-                 "Attributes, all str, empty where they do not apply:\n\n"
-                 "command -- the command line that failed, quoted for reading\n"
-                 "log -- everything the compiler or linker printed\n"
-                 "source_path -- the kernel source that was compiled, kept on disk\n"
-                 "key -- '<tag>.<digest>' of the kernel");
+        out.error = find(shared, "Error", PyExc_RuntimeError,
+                         "Base of every error of deep_jit.\n\n"
+                         "Attributes, all str, empty where they do not apply:\n\n"
+                         "command -- the command line that failed, quoted for reading\n"
+                         "log -- everything the compiler or linker printed\n"
+                         "source_path -- the kernel source that was compiled, kept on disk\n"
+                         "key -- '<tag>.<digest>' of the kernel");
         const auto derived = [&](const char* name, const char* doc) {
             return find(shared, name, out.error, doc);
         };
@@ -49,8 +48,8 @@ private:
         out.compile = derived("CompileError",
                               "The compiler rejected the source, or its output failed a check.");
         out.cache = derived("CacheError", "The cache cannot be used as asked.");
-        out.load = derived("LoadError",
-                           "The binary cannot be loaded, or holds other than one kernel.");
+        out.load =
+            derived("LoadError", "The binary cannot be loaded, or holds other than one kernel.");
         out.launch = derived("LaunchError", "A launch was refused, or failed.");
         return out;
     }
@@ -65,8 +64,7 @@ private:
                 check(PyDict_SetItemString(members.get(), member, empty.get()));
         }
         const std::string full = std::string("deep_jit.") + name;
-        Ref made =
-            Ref::take(PyErr_NewExceptionWithDoc(full.c_str(), doc, base, members.get()));
+        Ref made = Ref::take(PyErr_NewExceptionWithDoc(full.c_str(), doc, base, members.get()));
         check(PyObject_SetAttrString(shared, name, made.get()));
         return made.release();
     }
@@ -137,5 +135,5 @@ PyObject* guard(Body&& body) noexcept {
     return guard(static_cast<PyObject*>(nullptr), [&]() -> PyObject* { return body(); });
 }
 
-}  // namespace python
+}  // namespace gnu::visibility("hidden")]]python
 }  // namespace deep_jit

@@ -110,9 +110,9 @@ class AnyRuntime {
 public:
     virtual ~AnyRuntime() = default;
 
-    std::string backend;          ///< "host", "cuda", ...
-    Space space = Space::cpu;     ///< whose memory its kernels use
-    unsigned supported = 0;       ///< LaunchSettings' fields that it has, bit by bit
+    std::string backend;       ///< "host", "cuda", ...
+    Space space = Space::cpu;  ///< whose memory its kernels use
+    unsigned supported = 0;    ///< LaunchSettings' fields that it has, bit by bit
     bool streams_are_objects = false;
 
     /// A loaded kernel; one address for each. Keywords are compiler options.
@@ -144,5 +144,5 @@ public:
     virtual std::shared_ptr<AnyStream> make_stream() const = 0;
 };
 
-}  // namespace python
+}  // namespace gnu::visibility("hidden")]]python
 }  // namespace deep_jit

@@ -135,8 +135,9 @@ inline PyObject* launcher_call(PyObject* self, PyObject* const* args, std::size_
                                PyObject* names) {
     return guard([&] {
         if (names != nullptr && PyTuple_GET_SIZE(names) > 0) [[unlikely]]
-            raise(PyExc_TypeError, "kernel arguments are positional; settings such as stream= go to "
-                                   "Kernel.launch or Kernel.prepare");
+            raise(PyExc_TypeError,
+                  "kernel arguments are positional; settings such as stream= go to "
+                  "Kernel.launch or Kernel.prepare");
         auto& launcher = value_of<LauncherValue>(self);
         launch(value_of<KernelValue>(launcher.kernel.get()), launcher.settings, args,
                static_cast<std::size_t>(PyVectorcall_NARGS(nargsf)));
@@ -153,7 +154,9 @@ inline PyObject* make_launcher(PyObject* kernel, LaunchSettings settings) {
 inline PyObject* launcher_repr(PyObject* self) {
     return guard([&] {
         const auto& launcher = value_of<LauncherValue>(self);
-        const auto text = [](const Dim& dim) { return str::format("({}, {}, {})", dim.x, dim.y, dim.z); };
+        const auto text = [](const Dim& dim) {
+            return str::format("({}, {}, {})", dim.x, dim.y, dim.z);
+        };
         return make_text(str::format("<deep_jit.Launcher of {}, grid {}, block {}>",
                                      value_of<KernelValue>(launcher.kernel.get()).name,
                                      text(launcher.settings.grid), text(launcher.settings.block)))
@@ -171,8 +174,9 @@ inline PyObject* kernel_subscript(PyObject* self, PyObject* key) {
             set_field(settings, runtime, LaunchSettings::kGrid, key);
         } else {
             if (!PyTuple_Check(key) || PyTuple_GET_SIZE(key) != 2)
-                raise(PyExc_TypeError, "write kernel[grid, block](...); more settings are keywords "
-                                       "of Kernel.launch and Kernel.prepare");
+                raise(PyExc_TypeError,
+                      "write kernel[grid, block](...); more settings are keywords "
+                      "of Kernel.launch and Kernel.prepare");
             set_field(settings, runtime, LaunchSettings::kGrid, PyTuple_GET_ITEM(key, 0));
             set_field(settings, runtime, LaunchSettings::kBlock, PyTuple_GET_ITEM(key, 1));
         }
@@ -195,8 +199,8 @@ inline PyObject* kernel_prepare(PyObject* self, PyObject* const* args, Py_ssize_
     return guard([&] {
         if (count != 0)
             raise(PyExc_TypeError, "prepare takes keywords only: grid=, block= and so on");
-        return make_launcher(
-            self, read_settings(*value_of<KernelValue>(self).runtime, {args, names}));
+        return make_launcher(self,
+                             read_settings(*value_of<KernelValue>(self).runtime, {args, names}));
     });
 }
 
@@ -236,8 +240,8 @@ inline PyObject* kernel_parameters(PyObject* self, void*) {
 inline PyObject* kernel_repr(PyObject* self) {
     return guard([&] {
         const auto& kernel = value_of<KernelValue>(self);
-        return make_text(str::format("<deep_jit.Kernel {} ({})>", kernel.name,
-                                     kernel.runtime->backend))
+        return make_text(
+                   str::format("<deep_jit.Kernel {} ({})>", kernel.name, kernel.runtime->backend))
             .release();
     });
 }
@@ -253,5 +257,5 @@ inline PyObject* stream_idle(PyObject* self, void*) {
 }
 
 }  // namespace detail
-}  // namespace python
+}  // namespace gnu::visibility("hidden")]]python
 }  // namespace deep_jit

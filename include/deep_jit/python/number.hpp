@@ -37,7 +37,8 @@ inline bool fits(const Integer& value, ParameterKind kind, std::uint32_t size) {
             kind == ParameterKind::pointer || kind == ParameterKind::const_pointer;
         if (addresses || kind == ParameterKind::unsigned_integer)
             return false;
-        return bits >= 64 || static_cast<std::int64_t>(value.bits) >= -(std::int64_t(1) << (bits - 1));
+        return bits >= 64 ||
+               static_cast<std::int64_t>(value.bits) >= -(std::int64_t(1) << (bits - 1));
     }
     const unsigned usable = kind == ParameterKind::signed_integer ? bits - 1 : bits;
     return usable >= 64 || value.bits >> usable == 0;
@@ -57,8 +58,8 @@ inline std::optional<std::uint32_t> encode_float(double value, int exponent_bits
     int exponent = 0;
     std::frexp(value, &exponent);
     exponent = std::max(exponent - 1, 1 - bias);
-    auto mantissa =
-        static_cast<std::uint32_t>(std::nearbyint(std::ldexp(std::fabs(value), mantissa_bits - exponent)));
+    auto mantissa = static_cast<std::uint32_t>(
+        std::nearbyint(std::ldexp(std::fabs(value), mantissa_bits - exponent)));
     if (mantissa >> (mantissa_bits + 1) != 0) {
         mantissa >>= 1;
         ++exponent;
@@ -84,8 +85,8 @@ inline bool write_float(double value, ParameterKind kind, std::uint32_t size, un
         std::memcpy(out, &narrow, 4);
         return !std::isinf(narrow) || std::isinf(value);
     }
-    const auto bits = kind == ParameterKind::bfloat16 ? encode_float(value, 8, 7)
-                                                      : encode_float(value, 5, 10);
+    const auto bits =
+        kind == ParameterKind::bfloat16 ? encode_float(value, 8, 7) : encode_float(value, 5, 10);
     if (!bits)
         return false;
     const auto narrow = static_cast<std::uint16_t>(*bits);
@@ -93,5 +94,5 @@ inline bool write_float(double value, ParameterKind kind, std::uint32_t size, un
     return true;
 }
 
-}  // namespace python
+}  // namespace gnu::visibility("hidden")]]python
 }  // namespace deep_jit

@@ -147,5 +147,5 @@ private:
     PyObject* object_;
 };
 
-}  // namespace python
+}  // namespace gnu::visibility("hidden")]]python
 }  // namespace deep_jit

@@ -135,9 +135,7 @@ private:
 
     bool is(ParameterKind kind) const { return parameter_->kind == kind; }
     bool is_unknown() const { return is(ParameterKind::unknown); }
-    bool is_floating() const {
-        return is(ParameterKind::floating) || is(ParameterKind::bfloat16);
-    }
+    bool is_floating() const { return is(ParameterKind::floating) || is(ParameterKind::bfloat16); }
     bool is_pointer() const {
         return is(ParameterKind::pointer) || is(ParameterKind::const_pointer) ||
                (is_unknown() && parameter_->size == sizeof(void*));
@@ -357,5 +355,5 @@ private:
     std::int32_t first_device_ = kNoArray;
 };
 
-}  // namespace python
+}  // namespace gnu::visibility("hidden")]]python
 }  // namespace deep_jit

@@ -41,7 +41,8 @@ inline PyObject* runtime_compile(PyObject* self, PyObject* const* args, Py_ssize
             raise(PyExc_TypeError, "compile takes a tag and a source, then keywords");
         auto& value = value_of<RuntimeValue>(self);
         const auto source = text_of(args[1], "source");
-        auto kernel = value.runtime->compile(text_of(args[0], "tag"), source, {args + count, names});
+        auto kernel =
+            value.runtime->compile(text_of(args[0], "tag"), source, {args + count, names});
         auto& object = value.kernels[kernel.get()];
         if (!object) {
             // Reading the source runs no Python code, so the reference stays good.
@@ -90,8 +91,9 @@ inline PyObject* runtime_stream(PyObject* self, PyObject*) {
     return guard([&] {
         auto stream = runtime_of(self).make_stream();
         if (stream == nullptr)
-            raise(PyExc_TypeError, "the {} backend uses the streams of other libraries, such as "
-                                   "torch.cuda.Stream()",
+            raise(PyExc_TypeError,
+                  "the {} backend uses the streams of other libraries, such as "
+                  "torch.cuda.Stream()",
                   runtime_of(self).backend);
         return make_object<StreamValue>(types.stream, std::move(stream)).release();
     });
@@ -207,8 +209,7 @@ inline PyTypeObject* make_kernel_type() {
         {}};
     return make_type<KernelValue>(
         "deep_jit.Kernel", "A loaded kernel: kernel[grid, block](*args) launches it.", methods,
-        members, kernel_repr,
-        {{Py_mp_subscript, reinterpret_cast<void*>(&kernel_subscript)}});
+        members, kernel_repr, {{Py_mp_subscript, reinterpret_cast<void*>(&kernel_subscript)}});
 }
 
 inline PyTypeObject* make_launcher_type() {
@@ -226,8 +227,9 @@ inline PyTypeObject* make_launcher_type() {
 
 inline PyTypeObject* make_stream_type() {
     static PyMethodDef methods[] = {
-        method("synchronize", stream_synchronize, METH_NOARGS,
-               "synchronize()\n\nWaits for all launches on the stream. Raises what a kernel threw."),
+        method(
+            "synchronize", stream_synchronize, METH_NOARGS,
+            "synchronize()\n\nWaits for all launches on the stream. Raises what a kernel threw."),
         {}};
     static PyGetSetDef members[] = {
         {"idle", stream_idle, nullptr, "True when nothing is queued or running.", nullptr}, {}};
@@ -295,9 +297,8 @@ inline PyTypeObject* make_runtime_type(newfunc constructor) {
     if (constructor != nullptr)
         more.push_back({Py_tp_new, reinterpret_cast<void*>(constructor)});
     return make_type<RuntimeValue>(
-        "deep_jit.Runtime", "Compiles, caches, loads and launches kernels of one backend.",
-        methods, members, runtime_repr, std::move(more),
-        constructor != nullptr ? Py_TPFLAGS_BASETYPE : 0);
+        "deep_jit.Runtime", "Compiles, caches, loads and launches kernels of one backend.", methods,
+        members, runtime_repr, std::move(more), constructor != nullptr ? Py_TPFLAGS_BASETYPE : 0);
 }
 
 }  // namespace detail
@@ -314,5 +315,5 @@ inline void prepare_types(newfunc runtime_constructor = nullptr) {
     types.runtime = detail::make_runtime_type(runtime_constructor);
 }
 
-}  // namespace python
+}  // namespace gnu::visibility("hidden")]]python
 }  // namespace deep_jit

@@ -89,8 +89,8 @@ inline Dim read_dim(PyObject* object, const char* what) {
         raise(PyExc_ValueError, "{} has one to three dimensions, not {}", what, size);
     unsigned extents[3] = {1, 1, 1};
     for (Py_ssize_t i = 0; i < size; ++i)
-        extents[i] = read_extent(
-            tuple ? PyTuple_GET_ITEM(object, i) : PyList_GET_ITEM(object, i), what);
+        extents[i] =
+            read_extent(tuple ? PyTuple_GET_ITEM(object, i) : PyList_GET_ITEM(object, i), what);
     return {extents[0], extents[1], extents[2]};
 }
 
@@ -121,8 +121,9 @@ inline std::uintptr_t stream_address(PyObject* object) {
         if (PyTuple_Check(pair.get()) && PyTuple_GET_SIZE(pair.get()) == 2)
             return read_address(PyTuple_GET_ITEM(pair.get(), 1));
     }
-    raise(PyExc_TypeError, "{} is no stream: expected None, an address, or a stream of PyTorch, "
-                           "CuPy or another library with __cuda_stream__",
+    raise(PyExc_TypeError,
+          "{} is no stream: expected None, an address, or a stream of PyTorch, "
+          "CuPy or another library with __cuda_stream__",
           Py_TYPE(object)->tp_name);
 }
 
@@ -188,5 +189,5 @@ inline LaunchSettings read_settings(const AnyRuntime& runtime, const Keywords& k
     return out;
 }
 
-}  // namespace python
+}  // namespace gnu::visibility("hidden")]]python
 }  // namespace deep_jit

@@ -78,8 +78,8 @@ inline TypeInfo classify(PyTypeObject* type) {
         is("_ctypes._Pointer", ObjectKind::ctypes_pointer);
         is("_ctypes.CFuncPtr", ObjectKind::ctypes_pointer);
         is("_ctypes.PyCFuncPtr", ObjectKind::ctypes_pointer);
-        out.is_torch = out.is_torch ||
-                       (name.starts_with("torch._C.") && name.ends_with("TensorBase"));
+        out.is_torch =
+            out.is_torch || (name.starts_with("torch._C.") && name.ends_with("TensorBase"));
         out.is_cupy = out.is_cupy || name.starts_with("cupy.");
     }
     if (known == ObjectKind::other) {
@@ -139,5 +139,5 @@ inline TypeInfo type_info(PyTypeObject* type) {
     return detail::classify(type);
 }
 
-}  // namespace python
+}  // namespace gnu::visibility("hidden")]]python
 }  // namespace deep_jit

@@ -113,5 +113,5 @@ void assign(std::optional<T>& out, PyObject* object, std::string_view what) {
 
 }  // namespace detail
 
-}  // namespace python
+}  // namespace gnu::visibility("hidden")]]python
 }  // namespace deep_jit
