@@ -13,5 +13,6 @@ std::shared_ptr<AnyRuntime> make_host_runtime(const Config& config);
 std::shared_ptr<AnyRuntime> make_cuda_runtime(const Config& config);
 std::shared_ptr<AnyRuntime> make_ascend_runtime(const Config& config);
 
-}  // namespace gnu::visibility("hidden")]]python
+// clang-format off
+}  // namespace deep_jit::python
 }  // namespace deep_jit

@@ -131,7 +131,8 @@ PyObject* make_module() {
 }
 
 }  // namespace
-}  // namespace gnu::visibility("hidden")]]python
+// clang-format off
+}  // namespace deep_jit::python
 }  // namespace deep_jit
 
 PyMODINIT_FUNC PyInit__core() {

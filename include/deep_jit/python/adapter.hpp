@@ -353,5 +353,6 @@ private:
     std::shared_ptr<Runtime<B>> runtime_;
 };
 
-}  // namespace gnu::visibility("hidden")]]python
+// clang-format off
+}  // namespace deep_jit::python
 }  // namespace deep_jit

@@ -260,5 +260,6 @@ inline bool view_array(PyObject* object, const TypeInfo& info, Space space, Arra
     return true;
 }
 
-}  // namespace gnu::visibility("hidden")]]python
+// clang-format off
+}  // namespace deep_jit::python
 }  // namespace deep_jit

@@ -76,5 +76,6 @@ inline std::optional<std::uintptr_t> current_stream_for(const TypeInfo& array, i
     return std::nullopt;
 }
 
-}  // namespace gnu::visibility("hidden")]]python
+// clang-format off
+}  // namespace deep_jit::python
 }  // namespace deep_jit

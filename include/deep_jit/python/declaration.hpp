@@ -307,5 +307,6 @@ inline std::optional<std::vector<Declared>> parameters_in_name(std::string_view 
     return detail::read_parameters(tokens, *open);
 }
 
-}  // namespace gnu::visibility("hidden")]]python
+// clang-format off
+}  // namespace deep_jit::python
 }  // namespace deep_jit

@@ -84,5 +84,6 @@ inline bool is_contiguous(const Tensor& tensor) {
 }
 
 }  // namespace dlpack
-}  // namespace gnu::visibility("hidden")]]python
+// clang-format off
+}  // namespace deep_jit::python
 }  // namespace deep_jit

@@ -135,5 +135,6 @@ PyObject* guard(Body&& body) noexcept {
     return guard(static_cast<PyObject*>(nullptr), [&]() -> PyObject* { return body(); });
 }
 
-}  // namespace gnu::visibility("hidden")]]python
+// clang-format off
+}  // namespace deep_jit::python
 }  // namespace deep_jit

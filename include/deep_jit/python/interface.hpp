@@ -144,5 +144,6 @@ public:
     virtual std::shared_ptr<AnyStream> make_stream() const = 0;
 };
 
-}  // namespace gnu::visibility("hidden")]]python
+// clang-format off
+}  // namespace deep_jit::python
 }  // namespace deep_jit

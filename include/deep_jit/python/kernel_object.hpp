@@ -257,5 +257,6 @@ inline PyObject* stream_idle(PyObject* self, void*) {
 }
 
 }  // namespace detail
-}  // namespace gnu::visibility("hidden")]]python
+// clang-format off
+}  // namespace deep_jit::python
 }  // namespace deep_jit

@@ -94,5 +94,6 @@ inline bool write_float(double value, ParameterKind kind, std::uint32_t size, un
     return true;
 }
 
-}  // namespace gnu::visibility("hidden")]]python
+// clang-format off
+}  // namespace deep_jit::python
 }  // namespace deep_jit

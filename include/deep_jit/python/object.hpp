@@ -147,5 +147,6 @@ private:
     PyObject* object_;
 };
 
-}  // namespace gnu::visibility("hidden")]]python
+// clang-format off
+}  // namespace deep_jit::python
 }  // namespace deep_jit

@@ -355,5 +355,6 @@ private:
     std::int32_t first_device_ = kNoArray;
 };
 
-}  // namespace gnu::visibility("hidden")]]python
+// clang-format off
+}  // namespace deep_jit::python
 }  // namespace deep_jit

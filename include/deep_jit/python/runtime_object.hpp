@@ -315,5 +315,6 @@ inline void prepare_types(newfunc runtime_constructor = nullptr) {
     types.runtime = detail::make_runtime_type(runtime_constructor);
 }
 
-}  // namespace gnu::visibility("hidden")]]python
+// clang-format off
+}  // namespace deep_jit::python
 }  // namespace deep_jit

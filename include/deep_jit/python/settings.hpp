@@ -189,5 +189,6 @@ inline LaunchSettings read_settings(const AnyRuntime& runtime, const Keywords& k
     return out;
 }
 
-}  // namespace gnu::visibility("hidden")]]python
+// clang-format off
+}  // namespace deep_jit::python
 }  // namespace deep_jit

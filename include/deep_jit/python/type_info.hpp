@@ -139,5 +139,6 @@ inline TypeInfo type_info(PyTypeObject* type) {
     return detail::classify(type);
 }
 
-}  // namespace gnu::visibility("hidden")]]python
+// clang-format off
+}  // namespace deep_jit::python
 }  // namespace deep_jit

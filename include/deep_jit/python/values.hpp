@@ -113,5 +113,6 @@ void assign(std::optional<T>& out, PyObject* object, std::string_view what) {
 
 }  // namespace detail
 
-}  // namespace gnu::visibility("hidden")]]python
+// clang-format off
+}  // namespace deep_jit::python
 }  // namespace deep_jit
