@@ -131,7 +131,7 @@ PyObject* make_module() {
 }
 
 }  // namespace
-// clang-format off
+   // clang-format off
 }  // namespace deep_jit::python
 }  // namespace deep_jit
 

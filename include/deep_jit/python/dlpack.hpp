@@ -84,6 +84,6 @@ inline bool is_contiguous(const Tensor& tensor) {
 }
 
 }  // namespace dlpack
-// clang-format off
+   // clang-format off
 }  // namespace deep_jit::python
 }  // namespace deep_jit

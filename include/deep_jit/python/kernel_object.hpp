@@ -257,6 +257,6 @@ inline PyObject* stream_idle(PyObject* self, void*) {
 }
 
 }  // namespace detail
-// clang-format off
+   // clang-format off
 }  // namespace deep_jit::python
 }  // namespace deep_jit
