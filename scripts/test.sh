@@ -66,9 +66,9 @@ count() {
     elif [ -e "$xml" ]; then
         counts=$(tr '\n\t' '  ' <"$xml" | grep -o '<testsuite [^>]*>' | head -n 1)
         attribute() { sed -n "s/.* $1=\"\([0-9]*\)\".*/\1/p" <<<"$counts"; }
-        failed=$(($(attribute failures) + 0$(attribute errors)))
-        skipped=$((0$(attribute skipped) + 0$(attribute disabled)))
-        passed=$(($(attribute tests) - failed - skipped))
+        failed=$((10#0$(attribute failures) + 10#0$(attribute errors)))
+        skipped=$((10#0$(attribute skipped) + 10#0$(attribute disabled)))
+        passed=$((10#0$(attribute tests) - failed - skipped))
     elif counts=$(grep -oE '[0-9]+ passed, [0-9]+ failed(, [0-9]+ skipped)?' "$out/$1.log" | tail -n 1) &&
         [ -n "$counts" ]; then
         read -r passed _ failed _ skipped _ <<<"${counts//,/} 0"

@@ -293,6 +293,33 @@ TEST(Command, ManyThreads) {
     EXPECT_EQ(bad, std::vector<int>(8, 0));
 }
 
+// A child that was forked while a command was being started, and lives on, must not hold the
+// command's output open.
+TEST(Command, EndsWhateverWasForkedMeanwhile) {
+    const auto result = run_child([] {
+        std::vector<pid_t> children;
+        int code = -1;
+        std::thread runs([&] {
+            for (int i = 0; i < 20; ++i) code = shell("exit 3").exit_code;
+        });
+        for (int i = 0; i < 40; ++i) {
+            children.push_back(::fork());
+            if (children.back() == 0) {
+                ::pause();
+                ::_exit(0);
+            }
+            ::usleep(300);
+        }
+        runs.join();
+        for (const auto child : children) {
+            ::kill(child, SIGKILL);
+            ::waitpid(child, nullptr, 0);
+        }
+        return code == 3 ? 0 : 1;
+    });
+    EXPECT_TRUE(result.ok()) << result;
+}
+
 TEST(Command, TextReadsBackInAShell) {
     const std::vector<std::string> command = {"printf", "<%s>",           "a b",
                                               "it's",   "$(touch pwned)", ""};

@@ -3,8 +3,6 @@
 #pragma once
 
 #include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,56 +12,17 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include <deep_jit/utils/filesystem.hpp>
 #include <deep_jit/utils/hash.hpp>
+#include <deep_jit/utils/parent_fd.hpp>
 
 namespace deep_jit {
-
-namespace detail {
-
-/// Descriptors of the locks that this process holds. The kernel frees a lock when its last
-/// descriptor is closed, so a forked child must not keep copies.
-class HeldLocks {
-public:
-    static void add(int fd) {
-        auto& self = get();
-        const std::lock_guard lock(self.mutex_);
-        self.fds_.push_back(fd);
-    }
-    static void remove(int fd) {
-        auto& self = get();
-        const std::lock_guard lock(self.mutex_);
-        self.fds_.erase(std::remove(self.fds_.begin(), self.fds_.end(), fd), self.fds_.end());
-    }
-
-private:
-    HeldLocks() {
-        ::pthread_atfork([] { get().mutex_.lock(); }, [] { get().mutex_.unlock(); },
-                         [] {
-                             for (const int fd : get().fds_) ::close(fd);
-                             get().fds_.clear();
-                             get().mutex_.unlock();
-                         });
-    }
-    static HeldLocks& get() {
-        // Never destroyed: a process may fork while it ends.
-        static auto* held = new HeldLocks();
-        return *held;
-    }
-
-    std::mutex mutex_;
-    std::vector<int> fds_;
-};
-
-}  // namespace detail
 
 /// A lock of one key among the processes (and threads) of this user on this node. It is a byte
 /// range of one file in memory or in /tmp, held through an open file description: the kernel frees
@@ -89,7 +48,7 @@ public:
     Result acquire(std::string_view key, std::string_view label,
                    std::chrono::duration<double> timeout, OnWait&& on_wait) {
         release();
-        UniqueFd file = open_file();
+        ParentFd file = open_file();
         if (!file)
             return Result::unavailable;
         hash_ = hash::FNV1a().update(key).get_hex_digest().substr(0, 16);
@@ -114,10 +73,8 @@ public:
             std::this_thread::sleep_for(pause);
             pause = std::min(2 * pause, std::chrono::milliseconds(20));
         }
-        owner_ = ::getpid();
         file_ = std::move(file);
-        detail::HeldLocks::add(file_.get());
-        write_record(str::format("process {} ({})", owner_, label));
+        write_record(str::format("process {} ({})", ::getpid(), label));
         return Result::held;
     }
 
@@ -126,21 +83,14 @@ public:
     /// Tells those who wait that the work failed: each then tries for itself, at once, instead of
     /// one after the other.
     void release_failed() {
-        if (held() && owner_ == ::getpid())
+        if (file_.is_own())
             write_record("-");
         release();
     }
 
     void release() noexcept {
-        if (!file_)
-            return;
-        if (owner_ != ::getpid()) {
-            // Closed when the process forked; the number may be another file's by now.
-            file_.release();
-            return;
-        }
-        set_lock(file_.get(), F_UNLCK);
-        detail::HeldLocks::remove(file_.get());
+        if (file_.is_own())
+            set_lock(file_.get(), F_UNLCK);
         file_.reset();
     }
 
@@ -171,10 +121,13 @@ private:
         bool failed = false;
     };
 
-    static UniqueFd open_file() {
+    static ParentFd open_file() {
         const auto where = directory();
-        return where ? fs_detail::open_retrying(*where / "locks", O_RDWR | O_CREAT, 0600)
-                     : UniqueFd();
+        if (!where)
+            return {};
+        return ParentFd::own([&] {
+            return fs_detail::open_retrying(*where / "locks", O_RDWR | O_CREAT, 0600).release();
+        });
     }
 
     int set_lock(int fd, short type) const noexcept {
@@ -218,8 +171,7 @@ private:
         return out;
     }
 
-    UniqueFd file_;
-    pid_t owner_ = 0;
+    ParentFd file_;
     std::string hash_;
     off_t offset_ = 0;
 };

@@ -14,6 +14,7 @@
 
 #include <deep_jit/utils/exception.hpp>
 #include <deep_jit/utils/filesystem.hpp>
+#include <deep_jit/utils/parent_fd.hpp>
 
 extern char** environ;
 
@@ -101,11 +102,15 @@ inline CommandResult call_external_command(const std::vector<std::string>& argum
         if (argument.find('\0') != std::string::npos)
             throw ConfigError("A command argument holds a NUL byte: " + str::quote(argument));
 
-    int pipe_ends[2];
-    if (::pipe2(pipe_ends, O_CLOEXEC) != 0)
+    int pipe_ends[2] = {-1, -1};
+    // A child forked by another thread must not hold the end that is written to: the other end
+    // would not see that the command has ended.
+    ParentFd writer =
+        ParentFd::own([&] { return ::pipe2(pipe_ends, O_CLOEXEC) == 0 ? pipe_ends[1] : -1; });
+    UniqueFd reader(pipe_ends[0]);
+    if (!writer)
         detail::throw_error<ToolchainError>("Cannot make a pipe to run {}: {}", arguments[0],
                                             detail::errno_text(errno));
-    UniqueFd reader(pipe_ends[0]), writer(pipe_ends[1]);
 
     detail::SpawnActions actions;
     ::posix_spawn_file_actions_addopen(&actions.value, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
