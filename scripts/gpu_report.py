@@ -5,6 +5,7 @@ usage: gpu_report.py DIRECTORY RESULT [FAILED_STEP ...]
 
 import datetime
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -37,8 +38,8 @@ def machine() -> dict:
         ),
         "nvcc": nvcc.group(1) if nvcc else None,
         "compiler": output_of("c++", "--version").partition("\n")[0],
-        "kernel": output_of("uname", "-r"),
-        "commit": output_of("git", "rev-parse", "HEAD") or None,
+        # A copy of the tree may come without its history.
+        "commit": os.environ.get("DEEP_JIT_COMMIT"),
     }
 
 
