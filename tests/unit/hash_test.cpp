@@ -113,7 +113,7 @@ std::uint64_t fast(std::string_view bytes) {
 
 TEST(FastHash, EqualBytesGiveEqualHashesWhereverTheyLie) {
     std::mt19937_64 random(1);
-    for (std::size_t size = 0; size < 300; ++size) {
+    for (std::size_t size = 0; size < 700; ++size) {
         std::string bytes(size, '\0');
         for (char& c : bytes) c = static_cast<char>(random());
         // Exact allocations at several alignments: a read past the end shows under ASan.
@@ -126,7 +126,7 @@ TEST(FastHash, EqualBytesGiveEqualHashesWhereverTheyLie) {
 }
 
 TEST(FastHash, EveryByteAndTheLengthCount) {
-    for (std::size_t size = 0; size < 200; ++size) {
+    for (std::size_t size = 0; size < 530; ++size) {
         const std::string base(size, 'q');
         std::set<std::uint64_t> seen{fast(base), fast(base + "q"), fast(base + '\0')};
         for (std::size_t i = 0; i < size; ++i) {

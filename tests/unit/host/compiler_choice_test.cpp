@@ -79,9 +79,13 @@ TEST_F(CompilerChoice, ANamedOneMustWork) {
     add("g++");
     write(bin_ / "plain-file", "no program");
     fs::create_directories(bin_ / "directory");
-    for (const std::string value :
-         {"no-such-compiler", "/nowhere/g++", (bin_ / "plain-file").c_str(),
-          (bin_ / "directory").c_str(), "g++ -O2", " "}) {
+    const std::vector<std::string> values{"no-such-compiler",
+                                          "/nowhere/g++",
+                                          (bin_ / "plain-file").string(),
+                                          (bin_ / "directory").string(),
+                                          "g++ -O2",
+                                          " "};
+    for (const std::string& value : values) {
         const ScopedEnv named("DJ_JIT_HOST_COMPILER", value);
         const auto message =
             message_of<ToolchainError>([&] { make().compile("x", store_source(1)); });
