@@ -35,6 +35,14 @@ TEST(Options, UnsetFieldsInherit) {
     EXPECT_EQ(base.extra_flags, std::vector<std::string>{"x"}) << "the base stays as it was";
 }
 
+TEST(Options, NoneAreSetOnlyWhereNoneIs) {
+    EXPECT_TRUE(deep_jit::no_options(O{}));
+    for (const O& some :
+         {O{.level = ""}, O{.fast = false}, O{.arch = ""}, O{.flags = std::vector<std::string>{}},
+          O{.extra_flags = {""}}, O{.post_hook = ""}})
+        EXPECT_FALSE(deep_jit::no_options(some));
+}
+
 TEST(Options, DifferentOptionsDifferAndHashDifferently) {
     const std::vector<O> all = {
         {},

@@ -120,29 +120,39 @@ struct LineAllocator {
 
 inline constexpr std::size_t kMaxThreadNumbers = 64;
 
-/// A small number that no other living thread has, as long as there are no more threads than
-/// numbers; above that, numbers are shared. Taken without a lock, so that a child forked at any
-/// moment can go on.
-class ThreadNumber {
+/// A small number of a thread.
+struct ThreadNumber {
+    std::size_t value = kMaxThreadNumbers;  ///< below kMaxThreadNumbers once it is given out
+    bool exclusive = false;                 ///< no other living thread has it
+};
+
+/// Gives out numbers: each to one thread, as long as there are no more threads than numbers; above
+/// that, numbers are shared. Taken without a lock, so that a child forked at any moment can go on.
+class ThreadNumberLease {
 public:
-    ThreadNumber() {
+    explicit ThreadNumberLease(ThreadNumber& out) : out_(out) {
         std::uint64_t taken = all_taken().load(std::memory_order_relaxed);
         while (~taken != 0) {
-            number_ = static_cast<std::size_t>(std::countr_one(taken));
-            const auto mine = std::uint64_t(1) << number_;
-            if (all_taken().compare_exchange_weak(taken, taken | mine, std::memory_order_relaxed)) {
+            const auto number = static_cast<std::size_t>(std::countr_one(taken));
+            const auto mine = std::uint64_t(1) << number;
+            // Acquire: what the thread that had it before counted is seen.
+            if (all_taken().compare_exchange_weak(taken, taken | mine, std::memory_order_acquire,
+                                                  std::memory_order_relaxed)) {
                 mine_ = mine;
+                out_ = {number, true};
                 return;
             }
         }
         static std::atomic<std::size_t> next{0};
-        number_ = next.fetch_add(1, std::memory_order_relaxed) % kMaxThreadNumbers;
+        out_ = {next.fetch_add(1, std::memory_order_relaxed) % kMaxThreadNumbers, false};
     }
-    ThreadNumber(const ThreadNumber&) = delete;
-    ThreadNumber& operator=(const ThreadNumber&) = delete;
-    ~ThreadNumber() { all_taken().fetch_and(~mine_, std::memory_order_relaxed); }
-
-    std::size_t get() const { return number_; }
+    ThreadNumberLease(const ThreadNumberLease&) = delete;
+    ThreadNumberLease& operator=(const ThreadNumberLease&) = delete;
+    ~ThreadNumberLease() {
+        // Objects of the thread that end later may still ask.
+        out_.exclusive = false;
+        all_taken().fetch_and(~mine_, std::memory_order_release);
+    }
 
 private:
     /// One bit for each number.
@@ -151,13 +161,21 @@ private:
         return bits;
     }
 
-    std::size_t number_ = 0;
+    ThreadNumber& out_;
     std::uint64_t mine_ = 0;
 };
 
-inline std::size_t thread_number() {
-    thread_local const ThreadNumber number;
-    return number.get();
+[[gnu::cold, gnu::noinline]] inline void take_thread_number(ThreadNumber& out) {
+    thread_local const ThreadNumberLease lease(out);
+}
+
+/// That of the calling thread.
+inline ThreadNumber thread_number() {
+    // A constant to begin with: unlike an object that is constructed, it needs no guard.
+    thread_local constinit ThreadNumber number;
+    if (number.value == kMaxThreadNumbers) [[unlikely]]
+        take_thread_number(number);
+    return number;
 }
 
 }  // namespace detail
@@ -175,8 +193,8 @@ public:
         for (const auto& stripe : stripes_) delete stripe.load(std::memory_order_acquire);
     }
 
-    const std::shared_ptr<T>& get() const {
-        auto& stripe = stripes_[detail::thread_number()];
+    const std::shared_ptr<T>& get(detail::ThreadNumber thread = detail::thread_number()) const {
+        auto& stripe = stripes_[thread.value];
         const std::shared_ptr<T>* mine = stripe.load(std::memory_order_acquire);
         return mine != nullptr ? *mine : add(stripe);
     }

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include <deep_jit/cache/hot_table.hpp>
+#include <deep_jit/utils/json.hpp>
 
 namespace deep_jit {
 
@@ -60,6 +61,26 @@ struct Statistics {
     double waited_seconds = 0;
     double failed_seconds = 0;
     std::map<std::string, std::uint64_t> disk_hits_by_root;
+
+    /// The fields under their names.
+    json to_json() const {
+        json out = json::object();
+        out["memory_hits"] = memory_hits;
+        out["disk_hits"] = disk_hits;
+        out["compiled"] = compiled;
+        out["waited"] = waited;
+        out["failed"] = failed;
+        out["quarantined"] = quarantined;
+        out["evicted"] = evicted;
+        out["disk_hit_seconds"] = disk_hit_seconds;
+        out["compiled_seconds"] = compiled_seconds;
+        out["waited_seconds"] = waited_seconds;
+        out["failed_seconds"] = failed_seconds;
+        json roots = json::object();
+        for (const auto& [root, hits] : disk_hits_by_root) roots[root] = hits;
+        out["disk_hits_by_root"] = std::move(roots);
+        return out;
+    }
 };
 
 /// Counts. Memory hits, which the hot path reports, cost one addition in a cache line of the
@@ -72,8 +93,12 @@ public:
     StatisticsRecorder(const StatisticsRecorder&) = delete;
     StatisticsRecorder& operator=(const StatisticsRecorder&) = delete;
 
-    void memory_hit(std::string_view name) {
-        memory_hits_[detail::thread_number()].count.fetch_add(1, std::memory_order_relaxed);
+    void memory_hit(std::string_view name, detail::ThreadNumber thread = detail::thread_number()) {
+        auto& count = memory_hits_[thread.value].count;
+        if (thread.exclusive) [[likely]]
+            count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+        else
+            count.fetch_add(1, std::memory_order_relaxed);
         if (const Callback* callback = callback_.load(std::memory_order_acquire)) [[unlikely]]
             (*callback)(CacheEvent{.kind = CacheEvent::Kind::memory_hit, .name = name});
     }

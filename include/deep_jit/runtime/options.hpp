@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <deep_jit/utils/hash.hpp>
+#include <deep_jit/utils/short_equal.hpp>
 
 namespace deep_jit {
 
@@ -36,6 +37,27 @@ template <typename T>
 void hash_value(hash::FastHash& hash, const std::vector<T>& values) {
     hash.add(static_cast<std::uint64_t>(values.size()));
     for (const auto& value : values) hash_value(hash, value);
+}
+
+template <typename T>
+bool same_value(const T& a, const T& b) {
+    return a == b;
+}
+inline bool same_value(const std::string& a, const std::string& b) {
+    return str::short_equal(a, b);
+}
+template <typename T>
+bool same_value(const std::vector<T>& a, const std::vector<T>& b) {
+    if (a.size() != b.size())
+        return false;
+    for (std::size_t i = 0; i < a.size(); ++i)
+        if (!same_value(a[i], b[i]))
+            return false;
+    return true;
+}
+template <typename T>
+bool same_value(const std::optional<T>& a, const std::optional<T>& b) {
+    return a.has_value() == b.has_value() && (!a.has_value() || same_value(*a, *b));
 }
 
 }  // namespace detail
@@ -74,12 +96,28 @@ void hash_options(hash::FastHash& hash, const Options& options) {
     });
 }
 
+/// Whether every field is unset or empty.
+template <typename Options>
+bool no_options(const Options& options) {
+    // No branch for each field.
+    bool any = false;
+    detail::for_each_field<Options>([&](auto field) {
+        const auto& value = options.*field;
+        if constexpr (detail::is_optional_v<std::decay_t<decltype(value)>>)
+            any |= value.has_value();
+        else
+            any |= !value.empty();
+    });
+    return !any;
+}
+
 /// Field by field. (A defaulted operator== would do the same, but only where every field type has
 /// one.)
 template <typename Options>
 bool same_options(const Options& a, const Options& b) {
     bool same = true;
-    detail::for_each_field<Options>([&](auto field) { same = same && a.*field == b.*field; });
+    detail::for_each_field<Options>(
+        [&](auto field) { same = same && detail::same_value(a.*field, b.*field); });
     return same;
 }
 

@@ -27,6 +27,7 @@
 #include <deep_jit/utils/gil.hpp>
 #include <deep_jit/utils/hash.hpp>
 #include <deep_jit/utils/lazy.hpp>
+#include <deep_jit/utils/short_equal.hpp>
 
 namespace deep_jit {
 
@@ -92,14 +93,17 @@ public:
     std::shared_ptr<Kernel> compile(std::string_view tag, std::string_view source,
                                     const CompilerOptions& options = {}) {
         const Defaults* defaults = current_defaults();
-        const std::uint64_t hash = hot_hash(tag, source, options, defaults);
+        const bool plain = no_options(options);
+        const std::uint64_t hash = hot_hash(tag, source, options, plain, defaults);
         const auto same = [&](const HotEntry& entry) {
-            return entry.defaults == defaults && entry.tag() == tag && entry.source == source &&
-                   same_options(entry.options, options);
+            return entry.defaults == defaults && entry.plain == plain &&
+                   str::short_equal(entry.tag(), tag) && entry.source == source &&
+                   (plain || same_options(entry.options, options));
         };
         if (const HotEntry* entry = hot_.find(hash, same)) [[likely]] {
-            statistics_.memory_hit(entry->name);
-            return entry->kernel.get();
+            const auto thread = detail::thread_number();
+            statistics_.memory_hit(entry->name, thread);
+            return entry->kernel.get(thread);
         }
         const GilRelease no_gil;
         std::string name;
@@ -167,6 +171,7 @@ private:
         std::size_t tag_size;
         std::string source;
         CompilerOptions options;
+        bool plain;  ///< `options` sets nothing
         StripedPtr<Kernel> kernel;
 
         std::string_view tag() const { return std::string_view(name).substr(0, tag_size); }
@@ -179,6 +184,7 @@ private:
               tag_size(its_tag_size),
               source(its_source),
               options(its_options),
+              plain(no_options(its_options)),
               kernel(its_kernel) {}
     };
 
@@ -227,12 +233,14 @@ private:
     }
 
     static std::uint64_t hot_hash(std::string_view tag, std::string_view source,
-                                  const CompilerOptions& options, const Defaults* defaults) {
+                                  const CompilerOptions& options, bool plain,
+                                  const Defaults* defaults) {
         hash::FastHash hash;
         hash.add(source);
         hash.add(tag);
         hash.add(reinterpret_cast<std::uintptr_t>(defaults));
-        hash_options(hash, options);
+        if (!plain)
+            hash_options(hash, options);
         return hash.value();
     }
 

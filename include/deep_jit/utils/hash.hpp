@@ -140,7 +140,8 @@ public:
             state_ = mix(first ^ kSecret[3], last ^ seed);
             return;
         }
-        // Four chains, so that multiplications overlap. The last block may overlap the one before.
+        // Several chains, so that multiplications overlap. The last block may overlap the one
+        // before.
         std::uint64_t a = seed, b = seed ^ kSecret[1], c = seed ^ kSecret[2], d = seed ^ kSecret[3];
         if (size <= 64) {
             const std::size_t step = size > 32 ? 16 : 0;
@@ -149,6 +150,23 @@ public:
             c = absorb(end - 16 - step, c, 2);
             d = absorb(end - 16, d, 3);
         } else {
+            if (size > 256) {
+                std::uint64_t e = ~a, f = ~b, g = ~c, h = ~d;
+                for (; end - p > 128; p += 128) {
+                    a = absorb(p, a, 0);
+                    b = absorb(p + 16, b, 1);
+                    c = absorb(p + 32, c, 2);
+                    d = absorb(p + 48, d, 3);
+                    e = absorb(p + 64, e, 0);
+                    f = absorb(p + 80, f, 1);
+                    g = absorb(p + 96, g, 2);
+                    h = absorb(p + 112, h, 3);
+                }
+                a = mix(a ^ kSecret[0], e);
+                b = mix(b ^ kSecret[1], f);
+                c = mix(c ^ kSecret[2], g);
+                d = mix(d ^ kSecret[3], h);
+            }
             const auto block = [&](const char* at) {
                 a = absorb(at, a, 0);
                 b = absorb(at + 16, b, 1);
