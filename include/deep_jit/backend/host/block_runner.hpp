@@ -35,15 +35,14 @@ public:
         arguments_ = arguments;
         error_ = nullptr;
 
-        std::vector<Fiber*> released;
         while (true) {
             if (block_.next_thread < block_.num_threads) {
                 if (Fiber* fiber = take_fiber())
                     resume(*fiber);
             } else if (!waiting_.empty()) {
-                released.swap(waiting_);
-                for (Fiber* fiber : released) resume(*fiber);
-                released.clear();
+                released_.swap(waiting_);
+                for (Fiber* fiber : released_) resume(*fiber);
+                released_.clear();
             } else {
                 break;
             }
@@ -126,6 +125,8 @@ private:
     std::vector<std::unique_ptr<Fiber>> fibers_;
     std::vector<Fiber*> free_;
     std::vector<Fiber*> waiting_;
+    // Not a local variable of run: a search for leaks sees the stack of the running fiber only.
+    std::vector<Fiber*> released_;
     abi::RunningBlock block_{};
     const abi::KernelEntry* entry_ = nullptr;
     void* const* arguments_ = nullptr;

@@ -95,8 +95,8 @@ private:
             std::shared_ptr<Task> ended;
             std::optional<std::deque<Launch>> dropped;
             const std::lock_guard lock(mutex_);
-            if (done.error() != nullptr) {
-                error_ = done.error();
+            if (auto error = done.take_error(); error != nullptr) {
+                error_ = std::move(error);
                 ended_ += launches_.size();
                 dropped.emplace().swap(launches_);
             } else {

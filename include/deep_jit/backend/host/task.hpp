@@ -66,7 +66,10 @@ public:
     bool untouched() const { return next_.load(std::memory_order_relaxed) == 0; }
 
     std::uint64_t num_blocks() const { return num_blocks_; }
-    const std::exception_ptr& error() const { return error_; }
+
+    /// What a block threw first, or null. Moved out, so that the exception does not end in the
+    /// thread that happens to end the task, while another one looks at it.
+    std::exception_ptr take_error() { return std::exchange(error_, nullptr); }
 
     /// Runs blocks until none is left, if there is still a place for one more thread. Returns
     /// whether there was.
