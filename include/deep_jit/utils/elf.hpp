@@ -31,7 +31,7 @@ struct ElfSection {
     std::uint32_t link = 0;
     std::uint32_t info = 0;
     std::uint64_t entry_size = 0;
-    std::string_view bytes;  ///< within the file; empty for sections without any (SHT_NOBITS)
+    std::string_view bytes;  ///< within the file; none for SHT_NULL and SHT_NOBITS
 };
 
 /// View of an ELF file in memory, which must outlive it.
@@ -50,6 +50,22 @@ public:
 
     std::uint16_t machine() const { return header_.e_machine; }
     std::uint32_t flags() const { return header_.e_flags; }
+    std::uint8_t abi_version() const { return header_.e_ident[EI_ABIVERSION]; }
+
+    /// True when there are sections, and all tables and all bytes of sections are in the file.
+    bool complete() const {
+        if (header_.e_shnum == 0 || header_.e_shentsize != sizeof(Elf64_Shdr) ||
+            (header_.e_phnum != 0 && header_.e_phentsize != sizeof(Elf64_Phdr)) ||
+            !fits(header_.e_shoff, std::uint64_t(header_.e_shnum) * sizeof(Elf64_Shdr)) ||
+            !fits(header_.e_phoff, std::uint64_t(header_.e_phnum) * sizeof(Elf64_Phdr)))
+            return false;
+        for (std::uint16_t i = 0; i < header_.e_shnum; ++i) {
+            const auto section = header_at(i);
+            if (has_bytes(*section) && !fits(section->sh_offset, section->sh_size))
+                return false;
+        }
+        return true;
+    }
 
     std::vector<ElfSection> sections() const {
         std::vector<ElfSection> out;
@@ -111,10 +127,18 @@ private:
     }
 
     std::string_view bytes_of(const Elf64_Shdr& section) const {
-        if (section.sh_type == SHT_NOBITS || section.sh_offset > file_.size() ||
-            section.sh_size > file_.size() - section.sh_offset)
+        if (!has_bytes(section) || !fits(section.sh_offset, section.sh_size))
             return {};
         return file_.substr(section.sh_offset, section.sh_size);
+    }
+
+    /// The offset and size of other sections say nothing about the file.
+    static bool has_bytes(const Elf64_Shdr& section) {
+        return section.sh_type != SHT_NULL && section.sh_type != SHT_NOBITS;
+    }
+
+    bool fits(std::uint64_t offset, std::uint64_t size) const {
+        return offset <= file_.size() && size <= file_.size() - offset;
     }
 
     static std::string text_at(std::string_view names, std::uint32_t offset) {

@@ -108,6 +108,23 @@ std::optional<ascend::ObjectInfo> read_exactly(std::string_view bytes) {
     return read_object({copy.data(), copy.size()});
 }
 
+TEST(AscendElf, ASectionOfTypeNullHasNoBytes) {
+    // It may claim any: what comes behind the file must not become names of sections.
+    auto bytes = DeviceObject().function({"visible"}).kernel("k").bytes();
+    Elf64_Ehdr header;
+    std::memcpy(&header, bytes.data(), sizeof(header));
+    char* const at = bytes.data() + header.e_shoff + header.e_shstrndx * sizeof(Elf64_Shdr);
+    Elf64_Shdr names;
+    std::memcpy(&names, at, sizeof(names));
+    names.sh_type = SHT_NULL;
+    std::memcpy(at, &names, sizeof(names));
+    EXPECT_EQ(read_exactly(bytes)->kernels, (Names{"k", "visible"}));
+    names.sh_size = bytes.size() - names.sh_offset + 4;
+    std::memcpy(at, &names, sizeof(names));
+    EXPECT_EQ(read_exactly(bytes)->kernels, (Names{"k", "visible"}));
+    EXPECT_EQ(read_exactly(bytes + "more")->kernels, (Names{"k", "visible"}));
+}
+
 TEST(AscendElf, ATruncatedObjectIsNone) {
     const auto whole =
         DeviceObject().kernel("a_mix_aic").kernel("a_mix_aiv").argument_bytes({56, 56}).bytes();

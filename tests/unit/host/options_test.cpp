@@ -34,10 +34,11 @@ protected:
     }
 };
 
-std::string compiler_name(const testing::TestParamInfo<const char*>& info) {
+std::string options_compiler(const testing::TestParamInfo<const char*>& info) {
     return info.param == std::string("g++") ? "Gcc" : "Clang";
 }
-INSTANTIATE_TEST_SUITE_P(Host, HostOptionsTest, testing::Values("g++", "clang++"), compiler_name);
+INSTANTIATE_TEST_SUITE_P(Host, HostOptionsTest, testing::Values("g++", "clang++"),
+                         options_compiler);
 
 TEST_P(HostOptionsTest, OptimizeLevel) {
     HostJit jit = make();

@@ -35,28 +35,6 @@ namespace detail {
 
 inline constexpr std::string_view kMetaPrefix = ".ascend.meta.";
 
-/// True when all tables and sections of an ELF64 file, whose header is complete, are in it.
-inline bool is_complete(std::string_view file) {
-    Elf64_Ehdr header;
-    std::memcpy(&header, file.data(), sizeof(header));
-    const auto fits = [&](std::uint64_t offset, std::uint64_t size) {
-        return offset <= file.size() && size <= file.size() - offset;
-    };
-    if (header.e_shnum == 0 || header.e_shentsize != sizeof(Elf64_Shdr) ||
-        (header.e_phnum != 0 && header.e_phentsize != sizeof(Elf64_Phdr)) ||
-        !fits(header.e_shoff, std::uint64_t(header.e_shnum) * sizeof(Elf64_Shdr)) ||
-        !fits(header.e_phoff, std::uint64_t(header.e_phnum) * sizeof(Elf64_Phdr)))
-        return false;
-    for (std::uint16_t i = 0; i < header.e_shnum; ++i) {
-        Elf64_Shdr section;
-        std::memcpy(&section, file.data() + header.e_shoff + i * sizeof(section), sizeof(section));
-        if (section.sh_type != SHT_NULL && section.sh_type != SHT_NOBITS &&
-            !fits(section.sh_offset, section.sh_size))
-            return false;
-    }
-    return true;
-}
-
 inline void add_kernel(std::vector<std::string>& kernels, std::string_view symbol) {
     const auto name = kernel_base_name(symbol);
     const auto at = std::lower_bound(kernels.begin(), kernels.end(), name);
@@ -85,8 +63,7 @@ inline std::optional<std::uint32_t> same_number(std::string_view bytes) {
 /// Never reads outside `object`, whatever is in it.
 inline std::optional<ObjectInfo> read_object(std::string_view object) {
     const auto elf = ElfView::parse(object);
-    if (!elf || elf->machine() == EM_X86_64 || elf->machine() == EM_AARCH64 ||
-        !detail::is_complete(object))
+    if (!elf || elf->machine() == EM_X86_64 || elf->machine() == EM_AARCH64 || !elf->complete())
         return std::nullopt;
     ObjectInfo out;
     for (const auto& section : elf->sections()) {
